@@ -5,8 +5,6 @@
 #include "random_call.h"
 #include "support.h"
 
-#include <hard_inputs.h>
-
 #include <stdlib.h>
 
 static long left = -1; /* allocations that succeed; negative: all */
@@ -106,34 +104,9 @@ static void test_diagnose(void **unused)
     }
 }
 
-static void test_hard_inputs(void **unused)
-{
-    static const struct hard_wish wish = {
-        .op = QUANTIZE,
-        .options = {.axis = 1, .divides = true, .y_dtype = NPUQ_INT8},
-        .ndim = 2,
-        .shape = {8, 16},
-        .dtypes = {[OPERAND_X] = NPUQ_FLOAT32, [OPERAND_SCALE] = NPUQ_FLOAT32},
-        .present = {[OPERAND_X] = true, [OPERAND_SCALE] = true},
-    };
-    struct hard_inputs inputs;
-    bool ok = false;
-
-    (void)unused;
-    for (long n = 1; !ok; n++) {
-        const long before = living;
-        left = n;
-        ok = hard_inputs_begin(&inputs, &wish) && hard_inputs_fill(&inputs);
-        assert_true(ok == (left != 0));
-        left = -1;
-        hard_inputs_release(&inputs);
-        assert_int_equal(living, before);
-    }
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_diagnose), cmocka_unit_test(test_hard_inputs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_diagnose)};
 
     test_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

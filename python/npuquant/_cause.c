@@ -6,9 +6,10 @@
 #include "_executor.h"
 
 #include <diagnose.h>
-#include <hard_inputs.h>
 #include <hypotheses.h>
 #include <layouts.h>
+#include <predict.h>
+#include <state.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -438,187 +439,182 @@ static PyObject *explain_kept(PyObject *module, PyObject *given)
 
 /* ---- hard inputs ------------------------------------------------------------------------------------------------ */
 
-/* (name of the type, shape, bytes) */
-static PyObject *describe_operand(const npuq_tensor *tensor)
+/* The variant of a hypothesis, with some begin of an untouched part, or some order of rows. */
+static struct variant example_of(const struct hypothesis *hypothesis, const struct call *call, size_t *row_of)
 {
-    size_t size = npuq_dtype_size(tensor->dtype);
-    PyObject *shape = PyTuple_New(tensor->ndim);
+    struct variant variant = {.choice = {0}};
 
-    for (int d = 0; shape && d < tensor->ndim; d++) {
-        size *= (size_t)tensor->shape[d];
-        PyTuple_SET_ITEM(shape, d, PyLong_FromLongLong(tensor->shape[d]));
+    (void)hypothesis_add(hypothesis, &variant);
+    switch (variant.choice[STEP_LAYOUT]) {
+    case LAYOUT_TAIL_UNTOUCHED: variant.layout.from = call->columns - call->columns / 4 - 1; break;
+    case LAYOUT_ROWS_UNTOUCHED: variant.layout.from = call->rows - call->rows / 4 - 1; break;
+    case LAYOUT_ROWS_PERMUTED:
+        for (size_t row = 0; row < call->rows; row++) {
+            row_of[row] = (row ^ 1) < call->rows ? row ^ 1 : row;
+        }
+        variant.layout.row_of = row_of;
+        break;
+    default: break;
     }
-    if (!shape) {
-        return NULL;
-    }
-    return Py_BuildValue("sNN", dtype_of(tensor->dtype)->name, shape, bytes_of(tensor->data, (Py_ssize_t)size));
+    return variant;
 }
 
-/* A dictionary of the operands, by the operator's names. */
-static PyObject *describe_operands(const operation *op, const struct hard_inputs *inputs)
-{
-    PyObject *operands = PyDict_New();
+/* What an operand gets for the time of a trial: a value at a place. */
+enum trial_part { TRIED_ELEMENTS, TRIED_X, TRIED_PLACES, TRIED_SCALES, TRIAL_PARTS };
 
-    for (int i = 0; operands && op->arguments[i].kind != END; i++) {
-        const argument_kind kind = op->arguments[i].kind;
-        if (kind >= OUTPUT || !inputs->wish.present[op->arguments[i].role]) {
-            continue;
-        }
-        PyObject *operand = describe_operand(&inputs->operands[op->arguments[i].role]);
-        if (!operand || PyDict_SetItemString(operands, op->arguments[i].name, operand) != 0) {
-            Py_CLEAR(operands);
-        }
-        Py_XDECREF(operand);
-    }
-    return operands;
+struct trials {
+    Py_buffer parts[TRIAL_PARTS];
+    size_t count;
+};
+
+/* Sets a value, an int4 in a byte of its own, and returns the bits that were there. */
+static uint64_t replace(struct array *operand, size_t at, const Py_buffer *values, size_t i)
+{
+    const npuq_dtype dtype = operand->dtype == NPUQ_QUINT4X2 ? NPUQ_INT8 : operand->dtype;
+    const uint64_t bits = array_bits(operand, at);
+
+    array_set_bits(operand, at, dtype_load(dtype, values->buf, i));
+    return bits;
 }
 
-/* The extents of x, as many as a tensor may have. The library checks them. */
-static bool take_shape(PyObject *shape, struct hard_wish *wish)
+/* The bits of y where each trial changes it. */
+static void predict_trials(struct predictor *p, struct call *call, const struct trials *trials, uint64_t *bits)
 {
-    int64_t count = 1;
+    struct array *x = &call->operands[OPERAND_X];
+    struct array *scale = &call->operands[OPERAND_SCALE];
+    const int64_t *elements = trials->parts[TRIED_ELEMENTS].buf;
+    const int64_t *places = trials->parts[TRIED_PLACES].buf;
 
-    if (PyTuple_GET_SIZE(shape) < 1 || PyTuple_GET_SIZE(shape) > NPUQ_MAX_NDIM) {
-        PyErr_Format(PyExc_ValueError, "shape: has %zd dimensions; expected 1 to %d", PyTuple_GET_SIZE(shape),
-                     NPUQ_MAX_NDIM);
+    for (size_t i = 0; i < trials->count; i++) {
+        const size_t at = (size_t)elements[i];
+        const size_t place = scale->data ? (size_t)places[i] : 0;
+        const uint64_t old = replace(x, at, &trials->parts[TRIED_X], i);
+        const uint64_t old_scale = scale->data ? replace(scale, place, &trials->parts[TRIED_SCALES], i) : 0;
+        bits[i] = predict(p, RESULT_Y, at, NULL);
+        array_set_bits(x, at, old);
+        if (scale->data) {
+            array_set_bits(scale, place, old_scale);
+        }
+    }
+}
+
+/* The bits of all results, one after the other. False if there is not the memory. */
+static bool predict_results(struct predictor *p, uint64_t *bits)
+{
+    struct token *tokens = p->call->tokens > 0 ? malloc(steps_tokens(p->call, p->variant) * sizeof *tokens) : NULL;
+
+    if (p->call->tokens > 0 && !tokens) {
         return false;
     }
-    for (; wish->ndim < PyTuple_GET_SIZE(shape); wish->ndim++) {
-        int32_t extent;
-        if (!take_int32("shape", PyTuple_GET_ITEM(shape, wish->ndim), &extent)) {
-            return false;
-        }
-        if (extent < 1) {
-            PyErr_Format(PyExc_ValueError, "shape: dimension %d is %d; expected 1 or more", wish->ndim, (int)extent);
-            return false;
-        }
-        count *= extent;
-        if (count > HARD_MOST_VALUES) {
-            PyErr_Format(PyExc_ValueError, "shape: has more values than %d; expected fewer", HARD_MOST_VALUES);
-            return false;
-        }
-        wish->shape[wish->ndim] = extent;
+    for (size_t token = 0; tokens && token < steps_tokens(p->call, p->variant); token++) {
+        tokens[token] = predict_token(p, token, NULL);
     }
+    p->tokens = tokens;
+    for (int r = 0; r < call_results(p->call); r++) {
+        p->has_token = false;
+        for (size_t i = 0; i < call_result_count(p->call, (enum result)r); i++) {
+            *bits++ = predict(p, (enum result)r, i, NULL);
+        }
+    }
+    free(tokens);
     return true;
 }
 
-/* A value for each operand by its name: the name of its type, "" for the usual type, or None for no operand. */
-static bool take_types(const operation *op, PyObject *types, struct hard_wish *wish)
+/* Whether all numbers are places. */
+static bool are_places(const Py_buffer *numbers, size_t count)
 {
-    bool chosen[OPERANDS] = {false};
+    const int64_t *places = numbers->buf;
+    bool fine = true;
 
-    for (int i = 0; op->arguments[i].kind != END; i++) {
-        const int role = op->arguments[i].role;
-        PyObject *type = PyDict_GetItemString(types, op->arguments[i].name);
-        if (!type || type == Py_None) {
-            continue;
-        }
-        const char *name = PyUnicode_AsUTF8(type);
-        if (!name) {
-            return false;
-        }
-        wish->present[role] = true;
-        chosen[role] = name[0] != '\0';
-        if (chosen[role]) {
-            const struct dtype *named = dtype_named(name);
-            if (!named) {
-                PyErr_Format(PyExc_ValueError, "dtypes: there is no type '%s'", name);
-                return false;
-            }
-            wish->dtypes[role] = named->dtype;
-        }
+    for (size_t i = 0; i < (size_t)numbers->len / sizeof *places; i++) {
+        fine = fine && places[i] >= 0 && (uint64_t)places[i] < count;
     }
-    hard_inputs_choose_types(wish, chosen);
-    if (wish->dtypes[OPERAND_X] == NPUQ_QUINT4X2 && wish->shape[wish->ndim - 1] % 8 != 0) {
-        PyErr_Format(PyExc_ValueError,
-                     "shape: dimension %d is %lld; expected a multiple of 8, as words hold eight int4", wish->ndim - 1,
-                     (long long)wish->shape[wish->ndim - 1]);
-        return false;
-    }
-    return true;
+    return fine;
 }
 
-/* shape_hard_inputs(operation, shape, types, axis, div_mode): operands with the right types and shapes; the
- * values have no meaning yet. */
-static PyObject *shape_hard_inputs(PyObject *module, PyObject *given)
+/* Whether the trials are those of the call. Operators that find their scales have none. */
+static bool check_trials(const struct call *call, struct trials *trials)
+{
+    const struct array *scale = &call->operands[OPERAND_SCALE];
+    const npuq_dtype x = call->operands[OPERAND_X].dtype;
+    const size_t x_size = x == NPUQ_QUINT4X2 ? 1 : npuq_dtype_size(x);
+
+    trials->count = (size_t)trials->parts[TRIED_ELEMENTS].len / sizeof(int64_t);
+    const size_t scales = scale->data ? trials->count : 0;
+    const size_t lengths[TRIAL_PARTS] = {trials->count * sizeof(int64_t), trials->count * x_size,
+                                         scales * sizeof(int64_t), scales * npuq_dtype_size(scale->dtype)};
+    bool fine = call->tokens == 0 && are_places(&trials->parts[TRIED_ELEMENTS], call->operands[OPERAND_X].count) &&
+                are_places(&trials->parts[TRIED_PLACES], scale->count);
+    for (int i = 0; i < TRIAL_PARTS; i++) {
+        fine = fine && (size_t)trials->parts[i].len == lengths[i];
+    }
+    if (!fine) {
+        PyErr_SetString(PyExc_ValueError, "trials: are not those of the call; expected a value for each place");
+    }
+    return fine;
+}
+
+static PyObject *predict_bits(struct call *call, const struct hypothesis *hypothesis, const struct trials *trials)
+{
+    size_t count = trials->count;
+    size_t *row_of = malloc((call->rows + 1) * sizeof *row_of);
+    PyObject *bits;
+    bool ok = row_of != NULL;
+
+    for (int r = 0; !trials->parts[0].obj && r < call_results(call); r++) {
+        count += call_result_count(call, (enum result)r);
+    }
+    bits = ok ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(uint64_t))) : NULL;
+    if (bits) {
+        uint64_t *to = (uint64_t *)PyBytes_AS_STRING(bits);
+        Py_BEGIN_ALLOW_THREADS;
+        const struct state caller = enter_state();
+        const struct variant variant = hypothesis ? example_of(hypothesis, call, row_of) : (struct variant){{0}, {0}};
+        struct predictor p = {.call = call, .variant = &variant};
+        if (trials->parts[0].obj) {
+            predict_trials(&p, call, trials, to);
+        } else {
+            ok = predict_results(&p, to);
+        }
+        leave_state(&caller);
+        Py_END_ALLOW_THREADS;
+    }
+    free(row_of);
+    if (!ok) {
+        Py_CLEAR(bits);
+        PyErr_NoMemory();
+    }
+    return bits;
+}
+
+/* predict(call, hypothesis[, elements, x, places, scales]): 64 bits for each element of the results of a kernel with
+ * the mistake of this number; -1 is the definition. None if the mistake is not possible. With trials, the bits of y at
+ * each element while x has a value there, and scale one at its place. Not for several threads at once. */
+static PyObject *predict_kept(PyObject *module, PyObject *given)
 {
     PyObject *capsule;
-    PyObject *shape;
-    PyObject *types;
-    PyObject *axis;
-    int divides;
-    const operation *op;
-    struct hard_wish wish = {0};
-    struct hard_inputs inputs = {0};
-    PyObject *operands = NULL;
+    PyObject *bits = NULL;
+    int number;
+    struct trials trials = {{{0}}, 0};
+    Py_buffer *parts = trials.parts;
 
     (void)module;
-    if (!PyArg_ParseTuple(given, "OO!O!Op", &capsule, &PyTuple_Type, &shape, &PyDict_Type, &types, &axis, &divides)) {
+    if (!PyArg_ParseTuple(given, "Oi|y*y*y*y*", &capsule, &number, &parts[0], &parts[1], &parts[2], &parts[3])) {
         return NULL;
     }
-    op = operation_of(capsule);
-    if (!op || !take_shape(shape, &wish) || !take_int32("axis", axis, &wish.options.axis)) {
-        return NULL;
+    struct kept *kept = PyCapsule_GetPointer(capsule, kept_name);
+    if (kept && (number < -1 || number >= hypothesis_count)) {
+        PyErr_Format(PyExc_IndexError, "hypothesis: is %d; expected less than %d", number, hypothesis_count);
+    } else if (kept && (!parts[0].obj || check_trials(&kept->call, &trials))) {
+        const struct hypothesis *hypothesis = number < 0 ? NULL : &hypotheses[number];
+        bits = hypothesis && !hypothesis_applies(hypothesis, &kept->call)
+                   ? none()
+                   : predict_bits(&kept->call, hypothesis, &trials);
     }
-    wish.op = op->op;
-    wish.options.divides = divides;
-    if (!take_types(op, types, &wish)) {
-        return NULL;
+    for (int i = 0; i < TRIAL_PARTS; i++) {
+        PyBuffer_Release(&parts[i]);
     }
-    operands = hard_inputs_begin(&inputs, &wish) ? describe_operands(op, &inputs) : PyErr_NoMemory();
-    hard_inputs_release(&inputs);
-    return operands;
-}
-
-/* The mistakes that are possible in the call. */
-static PyObject *describe_mistakes(const struct hard_inputs *inputs)
-{
-    PyObject *mistakes = PyList_New(0);
-
-    for (int h = 0; mistakes && h < hypothesis_count; h++) {
-        const int same = inputs->same_as[h];
-        if (same >= 0) {
-            append(&mistakes,
-                   Py_BuildValue("{s:s,s:n,s:z}", KEY("name", hypotheses[h].name), KEY("elements", inputs->changed[h]),
-                                 KEY("same_as", inputs->changed[h] > 0 && same != h ? hypotheses[same].name : NULL)));
-        }
-    }
-    return mistakes;
-}
-
-/* hard_inputs(call, seed): operands for the call on which mistakes show, and what each mistake changes. */
-static PyObject *make_hard_inputs(PyObject *module, PyObject *given)
-{
-    PyObject *capsule;
-    PyObject *made;
-    unsigned long long seed;
-    const struct kept *kept;
-    struct hard_inputs inputs;
-    bool ok;
-
-    (void)module;
-    if (!PyArg_ParseTuple(given, "OK", &capsule, &seed)) {
-        return NULL;
-    }
-    kept = PyCapsule_GetPointer(capsule, kept_name);
-    if (!kept) {
-        return NULL;
-    }
-    struct hard_wish wish = {.op = kept->op->op, .options = kept->call.options, .ndim = kept->call.ndim, .seed = seed};
-    for (int d = 0; d < wish.ndim; d++) {
-        wish.shape[d] = (int64_t)kept->call.shape[d];
-    }
-    for (int i = 0; i < OPERANDS; i++) {
-        wish.dtypes[i] = kept->call.operands[i].dtype;
-        wish.present[i] = kept->call.operands[i].data != NULL;
-    }
-    Py_BEGIN_ALLOW_THREADS;
-    ok = hard_inputs_begin(&inputs, &wish) && hard_inputs_fill(&inputs);
-    Py_END_ALLOW_THREADS;
-    made =
-        ok ? Py_BuildValue("NN", describe_operands(kept->op, &inputs), describe_mistakes(&inputs)) : PyErr_NoMemory();
-    hard_inputs_release(&inputs);
-    return made;
+    return bits;
 }
 
 /* operands(operation): a dictionary that says, by name, whether an operand may be None. */
@@ -673,8 +669,7 @@ PyMethodDef cause_methods[] = {
     {"diagnose", diagnose_kept, METH_VARARGS, NULL},
     {"admission", admit_kept, METH_VARARGS, NULL},
     {"explain", explain_kept, METH_VARARGS, NULL},
-    {"shape_hard_inputs", shape_hard_inputs, METH_VARARGS, NULL},
-    {"hard_inputs", make_hard_inputs, METH_VARARGS, NULL},
+    {"predict", predict_kept, METH_VARARGS, NULL},
     {"operands", list_operands, METH_O, NULL},
     {"hypotheses", list_hypotheses, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},

@@ -15,7 +15,8 @@ import npuquant
 
 from . import _native, _remainder, _report
 from ._arguments import BFLOAT16
-from ._tensors import INPUTS, TensorLike, Unknown, result_type, shown, to_array
+from ._hard_inputs import Form, Maker
+from ._tensors import INPUTS, Result, TensorLike, Unknown, result_type, shown, to_array
 from ._threads import Kept, get_num_threads, keeping
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
@@ -388,12 +389,6 @@ def hypotheses(operator: Operator) -> Tuple[Hypothesis, ...]:
                                for hypothesis, operators in _native.hypotheses() if name in operators))
 
 
-def _arrays(made: Mapping[str, Any], shapes: Mapping[str, Any]) -> Dict[str, np.ndarray]:
-    """The operands that _native made, in their shapes."""
-    return {name: np.frombuffer(data, INPUTS[dtype].dtype).reshape(shapes[name][1])
-            for name, (dtype, _, data) in made.items()}
-
-
 def _extents(shape: Any) -> Tuple[Any, ...]:
     try:
         return tuple(shape)
@@ -458,11 +453,19 @@ def hard_inputs(operator: Operator, shape: Sequence[int], *, dtypes: Optional[Ma
     seed = _seed(seed)
     settings = {parameter.name: parameter.default for parameter in inspect.signature(function).parameters.values()}
     settings.update(kwargs)  # what is wrong with them, the operator says
-    divides = settings.get("div_mode")
-    shapes = _native.shape_hard_inputs(operation, _extents(shape), types, settings.get("axis", 0),
-                                       isinstance(divides, (bool, np.bool_)) and bool(divides))
-    call = {**dict.fromkeys(optional), **_arrays(shapes, shapes), **kwargs}
-    _, kept = _keep(function, (), call)  # what the library refuses, it says
-    made, mistakes = _native.hard_inputs(kept.call, seed)
-    inputs = _arrays(made, shapes)
+    form = Form(_steps()[name][0], _extents(shape), types, settings)
+    call = {**dict.fromkeys(optional), **kwargs}
+
+    def keep(inputs: Dict[str, np.ndarray]) -> Tuple[Any, Any, bool]:
+        results, kept = _keep(function, (), {**call, **inputs})
+        return results if isinstance(results, tuple) else (results,), kept.call, kept.words
+
+    results, _, words = keep(form.arrays({}))  # what the library refuses, it says
+    with np.errstate(all="ignore"):
+        maker = Maker(form, Result(results[0].dtype, words), seed, keep)
+        maker.make()
+    inputs = form.arrays(maker.stored)
+    names = [hypothesis["name"] for hypothesis, _ in _native.hypotheses()]
+    mistakes = [{"name": names[number], "elements": changed, "same_as": names[same] if changed and same != number else None}
+                for number, changed, same in maker.mistakes]
     return HardInputs(name, {**call, **inputs}, inputs, kwargs, seed, mistakes)

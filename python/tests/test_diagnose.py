@@ -8,6 +8,7 @@ import re
 import sys
 import threading
 import time
+import zlib
 
 import numpy as np
 import npuquant
@@ -598,9 +599,14 @@ def test_places():
 
 
 def test_seeds():
+    """Equal seeds give equal inputs with every NumPy on every machine."""
     made = [npuquant.hard_inputs("npu_quantize", (8, 16), dtype="int8", seed=seed).inputs for seed in (5, 5, 2**64 - 1)]
     assert all(made[0][name].tobytes() == made[1][name].tobytes() for name in made[0])
     assert made[0]["input"].tobytes() != made[2]["input"].tobytes()
+    sums = [sum(zlib.crc32(array.astype(array.dtype.newbyteorder("<")).tobytes())
+                for array in npuquant.hard_inputs(name, (8, 48)).inputs.values())
+            for name in ("npu_group_quant", "npu_dynamic_quant_asymmetric", "npu_anti_quant", "dequant", "requant")]
+    assert sums == [9061311742, 7333545646, 7939657815, 10905088036, 5211467467]
 
 
 def test_what_is_made():
@@ -836,7 +842,7 @@ def kept_call():
 def test_the_extension_checks_what_it_is_given():
     """It trusts its own Python with nothing that could crash."""
     call, operation = kept_call(), _native.quantize.__self__
-    types = dict.fromkeys(("input", "scales"), "")
+    element, outside = np.zeros(1, np.int64), np.array([720])
     for error, function, arguments in (
         (ValueError, _native.diagnose, (call, (AWAY[1:].copy(),), 1)),
         ((BufferError, ValueError), _native.diagnose, (call, (AWAY[:, ::2],), 1)),
@@ -849,10 +855,14 @@ def test_the_extension_checks_what_it_is_given():
         (ValueError, _native.keep, (call, (), 1)),
         (TypeError, _native.keep, (operation, (), 1)),
         (TypeError, _native.keep, (operation, QUANTIZE[1:4], 1)),
-        (ValueError, _native.hard_inputs, (operation, 1)),
-        (ValueError, _native.shape_hard_inputs, (call, (4, 8), types, 1, True)),
-        (ValueError, _native.shape_hard_inputs, (operation, (4, 8), {"input": "int9"}, 1, True)),
-        (TypeError, _native.shape_hard_inputs, (operation, (4, 8), {"input": 1}, 1, True)),
+        (ValueError, _native.predict, (operation, 1)),
+        (IndexError, _native.predict, (call, -2)),
+        (IndexError, _native.predict, (call, len(_native.hypotheses()))),
+        (ValueError, _native.predict, (call, -1, element)),
+        (ValueError, _native.predict, (call, -1, outside, x[0, :1], element, half)),
+        (ValueError, _native.predict, (call, -1, -1 - element, x[0, :1], element, half)),
+        (ValueError, _native.predict, (call, -1, element, x[0, :1], element + 1, half)),
+        (ValueError, _native.predict, (call, -1, element, x[0, :2], element, half)),
         (ValueError, _native.admission, (call, (AWAY[1:].copy(),), 1)),
         (ValueError, _native.admission, (operation, (AWAY,), 1)),
         (TypeError, _native.hypotheses, (operation,)),
@@ -860,7 +870,8 @@ def test_the_extension_checks_what_it_is_given():
     ):
         with pytest.raises(error):
             function(*arguments)
-    assert _native.shape_hard_inputs(operation, (4, 8), types, 1, True)["scales"][:2] == ("float32", (8,))
+    tried = _native.predict(call, -1, element, f4([70.2]), element, f4([2]))
+    assert np.frombuffer(tried, np.uint64) == 35 and _native.predict(call, -1)[:8] != tried
 
 
 def test_diagnoses_of_several_threads():
@@ -937,19 +948,20 @@ def test_memory_is_given_back(call):
     assert [sys.getrefcount(array) for array in (AWAY, x, half)] == counts
 
 
-def test_each_allocation_of_operands_may_fail(capsys):
+def test_each_allocation_of_facts_may_fail(capsys):
     """Python prints what it finds wrong when an array goes."""
     testcapi = pytest.importorskip("_testcapi")
-    operation, types, errors = _native.quantize.__self__, {"input": "", "scales": ""}, 0
-    for n in range(1, 30):
-        testcapi.set_nomemory(n, n + 1)
+    call, errors, failed = kept_call(), 0, True
+    while failed:
+        testcapi.set_nomemory(errors + 1, errors + 2)
         try:
-            _native.shape_hard_inputs(operation, (4, 8), types, 1, True)
+            _native.diagnose(call, (AWAY,), 1)
+            failed = False
         except MemoryError:
             errors += 1
         finally:
             testcapi.remove_mem_hooks()
-    assert 0 < errors < 29 and capsys.readouterr().err == ""
+    assert errors > 30 and capsys.readouterr().err == ""
 
 
 # ---- the command ----

@@ -52,7 +52,6 @@ DLPACK = "include/npuquant/dlpack.h"
 ADMISSIBLE = "diagnosis/admissible.c"
 CALL = "diagnosis/call.c"
 DIAGNOSE = "diagnosis/diagnose.c"
-HARD = "diagnosis/hard_inputs.c"
 LAYOUTS = "diagnosis/layouts.c"
 PARTS = "diagnosis/parts.c"
 WEIGHTS = "diagnosis/weights.c"
@@ -607,6 +606,5 @@ MUTANTS = [
     ("diagnosis: untouched from a multiple of itself", LAYOUTS, "layout->from & (0 - layout->from)", "layout->from"),
     ("diagnosis: the highest is where the lowest is", STEPS, 'note_place(a, "hi is at", e->hi_at);', 'note_place(a, "hi is at", e->lo_at);'),
     ("diagnosis: a product that is fused shown rounded", STEPS, "in_sum && choice(a, STEP_SUM) == SUM_FUSED", "in_sum && choice(a, STEP_SUM) == SUM_FLOAT64"),
-    ("diagnosis: one seed for all hard inputs", HARD, ".state = inputs->wish.seed}", ".state = 1}"),
     ("diagnosis: an axis from the end", CALL, "return axis < 0 ? axis + call->ndim : axis;", "return axis < 0 ? -axis - 1 : axis;"),
 ]

@@ -1,0 +1,624 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Inputs that show the known mistakes, each in its own way. Random values seldom do.
+
+Equal seeds give equal inputs everywhere: RandomState has the same stream in all versions of NumPy, and what is done
+with its numbers is exact, or rounded as IEEE 754 says. So there is no normal(), exp() or log() here.
+"""
+from __future__ import annotations
+
+from operator import index
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from . import _native
+from ._tensors import INPUTS, Result
+
+__tracebackhide__ = True  # pytest shows the line that calls the package
+
+_MOST_DIMENSIONS = 8
+_MOST_VALUES = 1 << 20  # of x: each mistake goes through all of them
+
+#: What operators call the operands beside the first one, which is x here.
+_ROLES = {"scales": "scale", "scale": "scale", "weight_scale": "scale", "words": "scale", "zero_points": "offset",
+          "offset": "offset", "smooth_scales": "smooth", "group_index": "groups", "activation_scale": "row scale",
+          "bias": "bias"}
+_SPECIALS = np.array([
+    0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 126.5, 127.5, -128.5, 128, -129, 255.5, 1e4, -1e4, 65504, 3e9, -3e9, 2.0**31,
+    -2.0**31, 1e30, -1e30, 3.4028234663852886e38, np.inf, -np.inf, np.nan, 2.0**-126, 2.0**-127, -2.0**-149, 2.0**-140,
+    6e-8])
+_TINY = np.array([1e-3, 1e-5, 1e-6, 1e-7, 1e-9, 1e-11, 1e-13, 1e-30, 1e-36, 1e-39])
+#: The largest float32 below a half: 0.5 cannot be added to it without rounding.
+_BELOW_HALF = 0.5 - 2.0**-25
+_DMAX = {"int8": 127, "uint8": 255, "int32": 2**31 - 1, "quint4x2": 7}
+_ROW_KINDS = 16
+_PASSES = 3
+_DEFINITION = -1  # its number beside those of the mistakes
+#: Elements to draw before two mistakes count as the same.
+_TRIES = 500000
+
+# ---- values of a type ----
+
+
+def _stored(values: Any, kind: Result) -> np.ndarray:
+    """Values in their type, saturated; an int4 in a byte of its own. All NaN are one: machines differ in theirs."""
+    values = np.asarray(values, np.float64)
+    if kind.name == "bfloat16":
+        bits = values.astype(np.float32).view(np.uint32)
+        rounded = (bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)
+        return np.where(np.isnan(values), 0x7FC0, rounded).astype(np.uint16)
+    if kind.dtype.kind == "f":
+        made = values.astype(np.float32).astype(kind.dtype)
+        return np.where(np.isnan(values), kind.dtype.type(np.nan), made)
+    low, high = (-8, 7) if kind.words else (np.iinfo(kind.dtype).min, np.iinfo(kind.dtype).max)
+    integers = np.where(np.isnan(values), 0, np.clip(np.rint(values), low, high))
+    return integers.astype(np.int8 if kind.words else kind.dtype)
+
+
+def _loaded(stored: np.ndarray) -> np.ndarray:
+    """The values; bfloat16 is uint16. The scales of words."""
+    if stored.dtype.itemsize == 8:
+        return (stored.astype(np.uint64) & np.uint64(0xFFFFE000)).astype(np.uint32).view(np.float32).astype(np.float64)
+    if stored.dtype == np.uint16:
+        return (stored.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+    return stored.astype(np.float64)
+
+
+def _packed(stored: np.ndarray, kind: Result) -> np.ndarray:
+    """As an operator takes it, which is not changed later: int4 in words."""
+    if not kind.words:
+        return stored.copy()
+    nibbles = (stored.view(np.uint8) & np.uint8(15)).astype(np.uint32).reshape(-1, 8)
+    return np.bitwise_or.reduce(nibbles << np.arange(0, 32, 4, dtype=np.uint32), axis=1).view(np.int32)
+
+
+def _bits(values: np.ndarray) -> np.ndarray:
+    """Of float32, in 64 bits each."""
+    return _stored(values, INPUTS["float32"]).view(np.uint32).astype(np.uint64)
+
+
+class Random:
+    """Arrays of random numbers."""
+
+    def __init__(self, seed: int):
+        self.state = np.random.RandomState(np.array([seed & 0xFFFFFFFF, seed >> 32], np.int64))
+
+    def fraction(self, count: int) -> np.ndarray:
+        return self.state.random_sample(count)
+
+    def bits(self, count: int) -> np.ndarray:
+        return self.state.randint(0, 2**32, count, np.uint32)
+
+    def below(self, end: int, count: int) -> np.ndarray:
+        return (self.fraction(count) * end).astype(np.intc)
+
+    def one_in(self, number: int, count: int) -> np.ndarray:
+        return self.below(number, count) == 0
+
+    def pick(self, values: Any, count: int) -> np.ndarray:
+        return np.asarray(values)[self.below(len(values), count)]
+
+    def between(self, low: Any, high: Any, count: int) -> np.ndarray:
+        return low + (high - low) * self.fraction(count)
+
+    def half(self, end: float, count: int) -> np.ndarray:
+        return np.rint(self.between(-end, end, count)) + 0.5
+
+    def magnitude(self, low: int, high: int, count: int) -> np.ndarray:
+        """From 2**low to 2**high, each power of two equally often."""
+        return np.ldexp(self.between(1, 2, count), low + self.below(high - low, count))
+
+    def normal(self, count: int) -> np.ndarray:
+        """About normal, of mean 0 and variance 1."""
+        total = np.full(count, -6.0)
+        for _ in range(12):  # in this order: np.sum() has others
+            total += self.fraction(count)
+        return total
+
+    def any(self, count: int) -> np.ndarray:
+        return self.bits(count).view(np.float32).astype(np.float64)
+
+    def near(self, values: np.ndarray) -> np.ndarray:
+        """float32 that are the values, or up to two steps away."""
+        near = values.astype(np.float32)
+        steps = self.below(5, near.size) - 2
+        ends = np.where(steps < 0, np.float32(-np.inf), np.float32(np.inf))
+        for least in 1, 2:
+            near = np.where(abs(steps) >= least, np.nextafter(near, ends), near)
+        return near.astype(np.float64)
+
+
+# ---- shapes and types ----
+
+
+def _extents(shape: Tuple[Any, ...]) -> Tuple[int, ...]:
+    if not 1 <= len(shape) <= _MOST_DIMENSIONS:
+        raise ValueError(f"shape: has {len(shape)} dimensions; expected 1 to {_MOST_DIMENSIONS}")
+    extents: List[int] = []
+    count = 1
+    for d, extent in enumerate(shape):
+        try:
+            extents.append(index(extent))
+        except TypeError:
+            raise TypeError(f"shape: is {type(extent).__name__}; expected an integer") from None
+        if abs(extents[d]) >= 2**31:
+            raise ValueError("shape: is too large a number; expected an int32")
+        if extents[d] < 1:
+            raise ValueError(f"shape: dimension {d} is {extents[d]}; expected 1 or more")
+        count *= extents[d]
+        if count > _MOST_VALUES:
+            raise ValueError(f"shape: has more values than {_MOST_VALUES}; expected fewer")
+    return tuple(extents)
+
+
+class Operand(NamedTuple):
+    name: str
+    kind: Result
+    shape: Tuple[int, ...]  # in values
+
+
+class Form:
+    """The operands of a call by their roles. The library checks them, and the settings too."""
+
+    def __init__(self, operator: str, shape: Tuple[Any, ...], types: Mapping[str, Optional[str]],
+                 settings: Mapping[str, Any]):
+        """types: of each operand the name of its type, "" for the usual one, or None for no operand."""
+        self.operator, self.settings, self.shape = operator, settings, _extents(shape)
+        self.columns = self.shape[-1]
+        self.count = int(np.prod(self.shape))
+        self.rows = self.count // self.columns
+        self.is_dynamic = operator.startswith("dynamic") or operator == "row_quant"
+        self.is_sum = operator in ("dequant", "requant")
+        divides = settings.get("div_mode")
+        self.divides = isinstance(divides, (bool, np.bool_)) and bool(divides)
+        # of four groups the third is empty
+        ends = [(self.rows + 3) // 4, (self.rows + 1) // 2, (self.rows + 1) // 2][:min(self.rows, 4) - 1]
+        self.ends = np.array([*ends, self.rows])
+        self.is_grouped = types.get("group_index") is not None
+        self.row_group = np.searchsorted(self.ends, np.arange(self.rows), side="right") * self.is_grouped
+        usual = {"x": "int32" if self.is_sum else "int8" if operator == "anti_quant" else "float32",
+                 "scale": "uint64" if operator == "requant" else "float32", "groups": "int64", "bias": "int32"}
+        self.operands: Dict[str, Operand] = {}
+        for i, (name, kind) in enumerate(types.items()):
+            role = _ROLES[name] if i else "x"
+            like = self.operands.get({"offset": "scale", "smooth": "x"}.get(role, ""))
+            if kind is not None:
+                result = INPUTS[kind] if kind else like.kind if like else INPUTS[usual.get(role, "float32")]
+                self.operands[role] = Operand(name, result, self._shape(role))
+        if self.operands["x"].kind.words and self.columns % 8:
+            raise ValueError(f"shape: dimension {len(self.shape) - 1} is {self.columns}; expected a multiple of 8, as "
+                             "words hold eight int4")
+
+    def scaled_dimension(self) -> int:
+        try:
+            axis = index(self.settings.get("axis", -1))
+        except TypeError:
+            axis = -1
+        if self.operator != "quantize" or not (self.divides or axis == -2):
+            axis = -1
+        axis += len(self.shape) * (axis < 0)
+        return axis if 0 <= axis < len(self.shape) else 0
+
+    def _shape(self, role: str) -> Tuple[int, ...]:
+        own = {"x": self.shape, "groups": self.ends.shape, "row scale": self.shape[:-1]}
+        if role in own:
+            return own[role]
+        if self.operator == "group_quant" and role == "offset":
+            return (1,)
+        if self.is_grouped:
+            return (*self.ends.shape, self.columns)
+        return (self.shape[self.scaled_dimension()],)
+
+    def arrays(self, stored: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
+        """The operands as the operator takes them, with any valid values where there are none yet."""
+        arrays = {}
+        for role, (name, kind, shape) in self.operands.items():
+            if kind.words:
+                shape = (*shape[:-1], shape[-1] // 8)
+            if role in stored:
+                arrays[name] = _packed(stored[role], kind).reshape(shape)
+            elif role == "groups":
+                arrays[name] = self.ends.astype(kind.dtype)
+            else:  # bit 46 makes a word of them
+                arrays[name] = np.full(shape, 2**46 if kind.dtype.itemsize == 8 else 0, kind.dtype)
+        return arrays
+
+
+# ---- values ----
+
+
+class Maker:
+    """Draws the operands of a form, and changes them until mistakes show."""
+
+    def __init__(self, form: Form, y: Result, seed: int, keep: Callable[..., Any]):
+        """y: the type of the first result. keep(operands): the results of a call, and the call for _native."""
+        self.form, self.random, self.keep = form, Random(seed), keep
+        self.y = y.name
+        self.rounded = "int8" if form.is_dynamic and y.name == "uint8" else y.name
+        self.stored = {role: self._parameter(role, operand) for role, operand in form.operands.items()
+                       if role not in ("x", "groups")}
+        self.reserved = np.zeros(form.count, bool)  # elements of x that show a mistake: they stay
+        self.mistakes: List[Tuple[int, int, int]] = []
+
+    def _scale(self, i: np.ndarray) -> np.ndarray:
+        """Powers of two make exact halves. Some scales are very small, very large, infinite or NaN. In requant some are
+        so small that sums of more than 24 bits matter."""
+        random, n, operator = self.random, i.size, self.form.operator
+        requant = operator == "requant"
+        multiplies = operator in ("group_quant", "trans_quant_param") or (operator == "quantize"
+                                                                          and not self.form.divides)
+        usual = np.ldexp(1.0, (-6 - 7 * (i // 16 % 3) * requant + 12 * multiplies).astype(np.intc))
+        scale = usual * random.between(0.5, 2, n)
+        k = i % 16
+        cases = [(k == 0, usual), ((k == 3) | (k == 7), usual * 2),
+                 ((k == 4) & requant, 2.0**-25),  # makes _BELOW_HALF from 2**24 - 1
+                 (k == 5, -usual * random.between(1, 2, n)),
+                 (k == 9, 2.0**-133 * random.between(1, 32, n)),  # subnormal in float32
+                 (k == 11, 2.0**-126 * random.between(1, 4, n)),
+                 (k == 13, 1e30 * random.between(1, 9, n)), (k == 15, np.where(i % 32 == 15, np.inf, np.nan))]
+        return np.select([case for case, _ in cases], [value for _, value in cases], scale)
+
+    def _offset(self, i: np.ndarray, kind: Result) -> np.ndarray:
+        random, n = self.random, i.size
+        packs = self.form.operator == "trans_quant_param"
+        return np.choose(i % 8, [
+            random.between(-300, 300, n), random.between(-1, 1, n) / 16,
+            random.between(2e3, 2e4, n) if kind.name == "int32" else random.between(-9, 9, n), random.half(100, n),
+            np.where(i % 16 == 4, _BELOW_HALF, -_BELOW_HALF) if packs else random.between(-30, 30, n),
+            np.rint(random.between(-20, 20, n)), random.pick(_SPECIALS, n) if packs else random.between(-40, 40, n),
+            random.between(-30, 30, n)])
+
+    def _smooth(self, i: np.ndarray, kind: Result) -> np.ndarray:
+        """Within a group all are one number times a power of two, so a row can have equal products, to the bit. Some are
+        so large that an x that is subnormal in float32 counts."""
+        columns = self.form.columns
+        is_wide = "float16" not in (kind.name, self.form.operands["x"].kind.name)
+        factor = np.ldexp(1.0, self.random.below(4, i.size) - 1)
+        factor[(i % columns % 16 == 9) & is_wide] = 2.0**100
+        return np.array([1.375, 1.625, 1.1875, 1.8125])[i // columns % 4] * factor
+
+    def _parameter(self, role: str, operand: Operand) -> np.ndarray:
+        random, kind = self.random, operand.kind
+        n = int(np.prod(operand.shape, dtype=np.int64))
+        i = np.arange(n)
+        if role == "smooth":
+            values = self._smooth(i, kind)
+        elif role == "row scale":
+            values = self._scale(i + 1) * np.ldexp(1.0, (2 - 8 * (i // 16 % 3)).astype(np.intc))
+        elif role == "bias" and kind.name == "int32":
+            values = np.where(i % 8 == 2, random.between(2e9, 2147483647, n), random.between(-3e4, 3e4, n))
+        elif role == "bias":
+            values = np.where(i % 8 == 4, 0, self._offset(i, kind))
+        elif role == "offset" and n == 1:
+            # A little more than a half, with a bit that float16 lacks. So sums can be halves, and a shorter type shows.
+            values = np.array([2.5 + 2.0**-8 + 2.0**-11 if self.y == "quint4x2" else 20.5 + 2.0**-5 + 2.0**-8])
+        elif role == "offset":
+            values = self._offset(i, kind)
+        elif kind.dtype.itemsize == 8:  # words
+            nine_bits = _stored(np.clip(self._offset(i, kind), -256, 255), INPUTS["int32"]).astype(np.uint64)
+            low_bits = random.below(0x2000, n).astype(np.uint64)
+            words = _bits(self._scale(i)) | low_bits | (nine_bits & np.uint64(0x1FF)) << np.uint64(37)
+            return (words | np.uint64(1 << 46)).astype(kind.dtype)
+        else:
+            values = self._scale(i)
+        return _stored(values, kind)
+
+    def _target(self, n: int) -> np.ndarray:
+        """t that may show a mistake: a half, a value near or beyond an end of the range, or any other; of a float type
+        the middle between two neighbours, or near it."""
+        random = self.random
+        if self.rounded not in _DMAX:
+            half = np.uint32(0x8000 if self.y == "bfloat16" else 0x1000)
+            exponent = np.where(random.one_in(8, n), random.below(8, n), random.below(48, n) + 96).astype(np.uint32)
+            fraction = random.bits(n) & np.uint32(0x7FFFFF) & ~(half + half - np.uint32(1))
+            return (exponent << np.uint32(23) | fraction | half).view(np.float32).astype(np.float64)
+        end = {"quint4x2": 9, "uint8": 270, "int32": 1e5}.get(self.rounded, 140)
+        target = np.choose(np.minimum(random.below(6, n), 3), [
+            random.between(-end, end, n), random.between(-3 * end, 3 * end, n), random.half(8, n), random.half(end, n)])
+        if self.form.operator == "requant":
+            # Adding a half rounds. If x is not an integer, halves with x one step off give such values.
+            target = np.where(random.one_in(8, n), random.pick([_BELOW_HALF, -_BELOW_HALF], n), target)
+        elif self.rounded == "int32":
+            target = np.where(random.one_in(8, n), random.between(-1, 1, n) * 2.0**24, target)
+        return target
+
+    # ---- elements ----
+
+    def _find_channels(self) -> None:
+        """Which of the scales each element has."""
+        form = self.form
+        columns = np.arange(form.columns)
+        if form.is_grouped:
+            self.channel = (form.row_group[:, np.newaxis] * form.columns + columns).ravel()
+        else:
+            d = form.scaled_dimension()
+            channels = np.arange(form.shape[d]).reshape(-1, *[1] * (len(form.shape) - 1 - d))
+            self.channel = np.broadcast_to(channels, form.shape).ravel()
+
+    def _affine(self, i: np.ndarray) -> Tuple[Any, np.ndarray, Any, Any]:
+        """The definition's t of element i is about (x + shift) * scale * row scale + offset."""
+        form, at = self.form, self.channel[i]
+        values = {role: _loaded(self.stored[role]) for role in self.stored if role != "x"}
+        scale = values["scale"][at]
+        offset: Any = 0
+        if "offset" in values:
+            offset = values["offset"][at if values["offset"].size > 1 else 0]
+        elif "bias" in values:
+            offset = values["bias"][i % form.columns]
+        row_scale = values["row scale"][i // form.columns] if "row scale" in values else 1
+        shifts = form.operator == "anti_quant" or ("bias" in values and form.operands["bias"].kind.name == "int32")
+        return (*((offset, 0) if shifts else (0, offset)), 1 / scale if form.divides else scale, row_scale)
+
+    def _draw_x(self, i: np.ndarray) -> np.ndarray:
+        """New values for elements of x."""
+        form, random, n = self.form, self.random, i.size
+        if form.operator == "trans_quant_param":
+            return np.where(random.one_in(2, n), random.any(n), self._scale(i))
+        if form.operator == "anti_quant":
+            return random.between(-128.49, 127.49, n)
+        shift, offset, scale, row_scale = self._affine(i)
+        offset = np.where(random.one_in(4, n), 0, offset)  # a half before it is added
+        x = (self._target(n) - offset) / row_scale / scale - shift
+        normal = random.normal(n)
+        if form.is_sum:
+            ends = np.where(random.one_in(2, n), 2.0**31 - 1, -2.0**31)
+            others = [random.bits(n).view(np.int32).astype(np.float64), normal * random.magnitude(0, 26, n),
+                      np.where(random.one_in(4, n), ends, 2.0**24 + random.between(0, 64, n))]
+        else:
+            others = [random.any(n), normal * (40 / scale), random.pick(_SPECIALS, n)]
+            x = random.near(x)
+        return np.choose(np.minimum(random.below(8, n), 3), [*others, x])
+
+    def _draw_scale(self, i: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Scales that give elements i a t that may show a mistake, or a product so small that adding the offset loses
+        it."""
+        random, n = self.random, i.size
+        kind = self.form.operands["scale"].kind
+        shift, offset, _, row_scale = self._affine(i)
+        product = np.where(random.one_in(8, n), random.between(-1, 1, n) * 2.0**-24, self._target(n) - offset)
+        scale = product / row_scale / (x + shift)
+        scale = random.near(1 / scale if self.form.divides else scale)
+        if kind.dtype.itemsize == 8:
+            words = self.stored["scale"][self.channel[i]].astype(np.uint64)
+            return (words & ~np.uint64(0xFFFFFFFF) | _bits(scale)).astype(kind.dtype)
+        return _stored(scale, kind)
+
+    def _separate_elements(self, pairs: List[Tuple[int, int]]) -> None:
+        """Draws elements and their scales anew, one by one, until the mistakes of pairs differ; takes those out."""
+        random, stored, drawn, n = self.random, self.stored, 0, 1024
+        x_kind = self.form.operands["x"].kind
+        while pairs and drawn < _TRIES:
+            n *= 2
+            drawn += n
+            i = random.below(self.form.count, n).astype(np.int64)
+            x = _stored(self._draw_x(i), x_kind)
+            trials: Tuple[np.ndarray, ...] = (i, x)
+            redraws = np.zeros(n, bool)
+            places = np.zeros(n, np.int64)
+            if "scale" in stored:
+                places = self.channel[i]
+                redraws = random.one_in(3, n) & ~self.reserved_scales[places]
+                scales = np.where(redraws, self._draw_scale(i, _loaded(x)), stored["scale"][places])
+                trials = (i, x, places, scales)
+            else:
+                trials = (i, x, places[:0], places[:0])
+            predicted = self._predictions(trials)
+            free = ~self.reserved[i]
+            taken: List[int] = []
+            for pair in pairs[:]:
+                differ = predicted(pair[0]) != predicted(pair[1])
+                if differ[taken].any():
+                    pairs.remove(pair)
+                    continue
+                found = np.flatnonzero(differ & free)
+                if not found.size:
+                    continue
+                t = found[0]
+                pairs.remove(pair)
+                taken.append(t)
+                self.reserved[i[t]] = True
+                stored["x"][i[t]] = x[t]
+                free &= (i != i[t]) & ((places != places[t]) | ~(redraws | redraws[t]))
+                if "scale" in stored:
+                    self.reserved_scales[places[t]] = True
+                    stored["scale"][places[t]] = scales[t]
+
+    # ---- rows of the dynamic operators ----
+
+    def _find_tokens(self, tokens: int) -> None:
+        """A token is a row, a block, or the whole tensor: the elements that share a scale."""
+        form = self.form
+        if form.operator == "dynamic_block_quant":
+            per_row = tokens // form.rows
+            length = min(index(form.settings["col_block_size"]), form.columns)
+            begin = (np.arange(form.rows)[:, np.newaxis] * form.columns + np.arange(per_row) * length).ravel()
+        else:
+            begin = np.arange(tokens) * (form.count // tokens)
+        self.begin, self.length = begin, np.diff(np.append(begin, form.count))
+        self.token = np.repeat(np.arange(tokens), self.length)
+        self.smooth = np.ones(form.count)
+        if "smooth" in self.stored:
+            smooth = _loaded(self.stored["smooth"]).reshape(-1, form.columns)
+            self.smooth = smooth[form.row_group].ravel()
+
+    def _draw_rows(self, kinds: np.ndarray) -> np.ndarray:
+        """New values for all of x; kinds has the kind of each token."""
+        form, random, at, n = self.form, self.random, self.token, self.form.count
+        tokens = kinds.size
+        dmax = _DMAX[self.rounded]
+        asymmetric = form.operator == "dynamic_quant_asymmetric"
+        size = random.magnitude(-7, 7, tokens)
+        least = float(form.settings.get("min_scale", 0))
+        if least > 0:  # half of the blocks get the size where the limit begins
+            size = size * random.pick([1, dmax / least / 2], tokens)
+        shift = np.where(kinds == 3, 5, np.where(kinds == 4, -5, 0)) * size
+        factor = np.where((kinds == 5) | (kinds == 6), random.pick(_TINY, tokens), 1)
+        subnormal = np.full(tokens, 2.0**-128)
+        if form.operator == "row_quant":
+            # A scale of so few units that a quotient is far beyond DMAX, or that it is 0.
+            subnormal = np.where(random.one_in(2, tokens), random.magnitude(-146, -142, tokens), subnormal)
+        constant = np.where(kinds == 8, random.normal(tokens) * size,
+                            random.between(3e4, 65504, tokens) * random.pick([1, -1], tokens))
+        # The extremes give round parameters: halves are exact. With an offset of a quarter, an x of 24 bits can make
+        # _BELOW_HALF.
+        quarter = asymmetric and form.operands["x"].kind.name == "float32"
+        middle = random.pick([0, -0.75], tokens) * quarter
+        top = dmax + 0.5 * asymmetric
+        halves = np.rint(random.between(-2 * top, 2 * top, n)) / 2
+        halves[self.begin + self.length - 1] = middle - top
+        halves[self.begin] = middle + top
+        normal = random.normal(n)
+        even = np.ones(n)  # a power of two, which makes equal products of equal values
+        if "smooth" in self.stored:
+            even = np.frexp(self.smooth[self.begin])[0][at] / self.smooth
+        kind = kinds[at]
+        x = np.select([kind == 7, (kind == 8) | (kind == 15), kind == 12, kind == 13],
+                      [np.zeros(n), constant[at] * even, halves * even, normal * subnormal[at]],
+                      (normal * size[at] + shift[at]) * factor[at] / self.smooth)
+        spot = self.begin + (random.fraction(tokens) * self.length).astype(np.intp)
+        for one, value in (9, np.nan), (10, np.inf), (11, -np.inf), (14, -9 * size[kinds == 14]):
+            x[spot[kinds == one]] = value
+        return x
+
+    def _ranged(self, x: np.ndarray) -> np.ndarray:
+        """What the extremes are those of; NaN as the largest of all."""
+        v = (_loaded(x) * self.smooth).astype(np.float32).astype(np.float64)
+        v = v if self.form.operator == "dynamic_quant_asymmetric" else abs(v)
+        return np.where(np.isnan(v), np.inf, v)
+
+    def _extremes(self, v: np.ndarray) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The highest and the lowest value of each token, and whether an element is the first such one of its token."""
+        high, low = np.maximum.reduceat(v, self.begin), np.minimum.reduceat(v, self.begin)
+        are = np.zeros(v.size, bool)
+        for extreme in (high, low) if self.form.operator == "dynamic_quant_asymmetric" else (high,):
+            at = np.flatnonzero(v == extreme[self.token])
+            are[at[np.unique(self.token[at], return_index=True)[1]]] = True
+        return high, low, are
+
+    def _begin_tokens(self, kind: Result) -> None:
+        """Draws x. Where there are tokens enough, one of each kind stays. Otherwise the first one stays, of a kind that
+        does not hide most mistakes, and of several draws the one on which most mistakes differ."""
+        tokens = self.begin.size
+        kinds = (14 + 3 * np.arange(tokens)) % _ROW_KINDS
+        if tokens >= 2 * _ROW_KINDS:
+            self.reserved[:self.begin[_ROW_KINDS]] = True
+            self.stored["x"] = self._draw_within(_stored(self._draw_rows(kinds), kind))
+            return
+        draws = []
+        for number in range(max(1, min(8 // tokens, 2**16 // self.form.count))):
+            kinds[0] = 14 if number % 2 == 0 else 5
+            self.stored["x"] = self._draw_within(_stored(self._draw_rows(kinds), kind))
+            draws.append((len(self._compare()), number, self.stored["x"]))
+        self.stored["x"] = min(draws)[2]
+        self.reserved = self._extremes(self._ranged(self.stored["x"]))[2] & (self.token == 0)
+
+    def _draw_within(self, x: np.ndarray) -> np.ndarray:
+        """x with new elements whose t may show a mistake, within the ranges of their tokens, which stay."""
+        form, random, at, n = self.form, self.random, self.token, self.form.count
+        v = self._ranged(x)
+        high, low, are_extremes = self._extremes(v)
+        dmax = _DMAX[self.rounded]
+        target, offset = self._target(n), np.zeros(self.begin.size)
+        if form.operator == "dynamic_quant_asymmetric":
+            _, scale, offset = (each.ravel().astype(np.float64) for each in self._kept(x)[0])
+            back = (1 / scale).astype(np.float32).astype(np.float64)
+        else:
+            low = -high
+            back = (dmax / high).astype(np.float32).astype(np.float64)
+            back = np.maximum(back, float(form.settings.get("min_scale", 0)))
+        if form.operator == "row_quant":
+            # Or where float16 rounds it across a half: a rule may do that.
+            beyond = np.ldexp(random.pick([1.0, -1.0], n), np.frexp(target)[1] - 12)
+            target = target + np.where(random.one_in(2, n), beyond, 0)
+        drawn = _stored(random.near((target - offset[at]) / back[at] / self.smooth), form.operands["x"].kind)
+        signed = (_loaded(drawn) * self.smooth).astype(np.float32)
+        within = (signed > low[at]) & (signed < high[at]) & ~self.reserved & ~are_extremes
+        return np.where(within, drawn, x)
+
+    def _separate_tokens(self, pairs: List[Tuple[int, int]]) -> None:
+        """Draws tokens, and elements of tokens, anew until the mistakes of pairs differ; takes those out."""
+        form, random, at = self.form, self.random, self.token
+        tokens = self.begin.size
+        x = drawn = self.stored["x"]
+        for number in range(min(300, max(20, _TRIES * (1 + (tokens > 1)) // form.count))):
+            if not pairs:
+                break
+            frozen = np.logical_or.reduceat(self.reserved, self.begin)
+            if number % 2 and not frozen.all():
+                drawn = _stored(self._draw_rows(random.below(_ROW_KINDS, tokens)), form.operands["x"].kind)
+                drawn = np.where(frozen[at], x, drawn)
+            else:
+                drawn = self._draw_within(np.where(frozen[at], x, drawn))
+            predicted = self._predictions(x=drawn)
+            for pair in pairs[:]:
+                differ = predicted(pair[0]) != predicted(pair[1])
+                elements = np.flatnonzero(differ[:form.count] & ~self.reserved)
+                others = np.flatnonzero(differ[form.count:].reshape(-1, tokens).any(axis=0) & ~frozen)
+                elements = elements[np.argsort(~frozen[at[elements]], kind="stable")]
+                for i in [*elements[::elements.size // 4 + 1], *others[:2] + form.count]:
+                    token = at[i] if i < form.count else i - form.count
+                    part = slice(i, i + 1) if frozen[token] else slice(self.begin[token],
+                                                                       self.begin[token] + self.length[token])
+                    before = x[part].copy()
+                    x[part] = drawn[part]
+                    now = self._predictions()
+                    i_now = i if i < form.count else np.arange(i, differ.size, tokens)
+                    if (now(pair[0]) != now(pair[1]))[i_now].any():
+                        pairs.remove(pair)
+                        ends = self._extremes(self._ranged(x))[2]
+                        self.reserved |= ends & (at == token)
+                        self.reserved[i:i + 1] = True
+                        frozen[token] = True
+                        break
+                    x[part] = before
+
+    # ---- mistakes ----
+
+    def _kept(self, x: Optional[np.ndarray] = None) -> Tuple[Any, Any]:
+        return self.keep(self.form.arrays(self.stored if x is None else {**self.stored, "x": x}))
+
+    def _predictions(self, trials: Tuple[np.ndarray, ...] = (), x: Optional[np.ndarray] = None) -> Callable[[int], Any]:
+        """A function that finds the bits of the results by the number of a mistake, once; None if it is not possible."""
+        call = self._kept(x)[1]
+        found: Dict[int, Any] = {}
+
+        def predicted(number: int) -> Any:
+            if number not in found:
+                bits = _native.predict(call, number, *trials)
+                found[number] = None if bits is None else np.frombuffer(bits, np.uint64)
+            return found[number]
+        return predicted
+
+    def _compare(self) -> List[Tuple[int, int]]:
+        """Finds the mistakes: number, how many elements change, and the first one with the same results. Returns pairs
+        that are to differ, of a mistake and an earlier one, or the definition."""
+        call = self._kept()[1]
+        definition = np.frombuffer(_native.predict(call, _DEFINITION) or b"", np.uint64)
+        first: Dict[int, int] = {}
+        self.mistakes = []
+        for number in range(len(_native.hypotheses())):
+            bits = _native.predict(call, number)
+            if bits is not None:
+                changed = int(np.count_nonzero(np.frombuffer(bits, np.uint64) != definition))
+                self.mistakes.append((number, changed, first.setdefault(hash(bits), number)))
+        return [(number, same if changed else _DEFINITION) for number, changed, same in self.mistakes
+                if same != number or not changed]
+
+    def make(self) -> None:
+        form, kind = self.form, self.form.operands["x"].kind
+        if form.is_dynamic:
+            self._find_tokens(self.keep(form.arrays(self.stored))[0][1].size)
+            self._begin_tokens(kind)
+        else:
+            if "scale" in self.stored:
+                self._find_channels()
+                self.reserved_scales = np.zeros(self.stored["scale"].size, bool)
+            self.stored["x"] = _stored(self._draw_x(np.arange(form.count)), kind)
+        hopeless: List[int] = []
+        for _ in range(_PASSES):
+            pairs = [pair for pair in self._compare() if pair[0] not in hopeless]
+            if not pairs:
+                return
+            (self._separate_tokens if form.is_dynamic else self._separate_elements)(pairs)
+            hopeless += [number for number, _ in pairs]
+        self._compare()
