@@ -459,37 +459,41 @@ static struct variant example_of(const struct hypothesis *hypothesis, const stru
     return variant;
 }
 
-/* What an operand gets for the time of a trial: a value at a place. */
-enum trial_part { TRIED_ELEMENTS, TRIED_X, TRIED_PLACES, TRIED_SCALES, TRIAL_PARTS };
+/* Trials change an element of x and a scale: so many elements, their bits, places of scales, and their bits. */
+enum { TRIAL_ROWS = 4 };
 
 struct trials {
-    Py_buffer parts[TRIAL_PARTS];
+    const uint64_t *rows; /* null: there are none */
     size_t count;
 };
 
-/* Sets a value, an int4 in a byte of its own, and returns the bits that were there. */
-static uint64_t replace(struct array *operand, size_t at, const Py_buffer *values, size_t i)
+static bool are_trials_of(const struct call *call, const struct trials *trials)
 {
-    const npuq_dtype dtype = operand->dtype == NPUQ_QUINT4X2 ? NPUQ_INT8 : operand->dtype;
-    const uint64_t bits = array_bits(operand, at);
+    const struct array *scale = &call->operands[OPERAND_SCALE];
+    bool fine = !trials->rows || call->tokens == 0;
 
-    array_set_bits(operand, at, dtype_load(dtype, values->buf, i));
-    return bits;
+    for (size_t i = 0; i < trials->count; i++) {
+        fine = fine && trials->rows[i] < call->operands[OPERAND_X].count;
+        fine = fine && (!scale->data || trials->rows[2 * trials->count + i] < scale->count);
+    }
+    return fine;
 }
 
-/* The bits of y where each trial changes it. */
+/* The bits of y at each element that is changed, one at a time. */
 static void predict_trials(struct predictor *p, struct call *call, const struct trials *trials, uint64_t *bits)
 {
     struct array *x = &call->operands[OPERAND_X];
     struct array *scale = &call->operands[OPERAND_SCALE];
-    const int64_t *elements = trials->parts[TRIED_ELEMENTS].buf;
-    const int64_t *places = trials->parts[TRIED_PLACES].buf;
 
     for (size_t i = 0; i < trials->count; i++) {
-        const size_t at = (size_t)elements[i];
-        const size_t place = scale->data ? (size_t)places[i] : 0;
-        const uint64_t old = replace(x, at, &trials->parts[TRIED_X], i);
-        const uint64_t old_scale = scale->data ? replace(scale, place, &trials->parts[TRIED_SCALES], i) : 0;
+        const size_t at = (size_t)trials->rows[i];
+        const size_t place = (size_t)trials->rows[2 * trials->count + i];
+        const uint64_t old = array_bits(x, at);
+        const uint64_t old_scale = scale->data ? array_bits(scale, place) : 0;
+        array_set_bits(x, at, trials->rows[trials->count + i]);
+        if (scale->data) {
+            array_set_bits(scale, place, trials->rows[3 * trials->count + i]);
+        }
         bits[i] = predict(p, RESULT_Y, at, NULL);
         array_set_bits(x, at, old);
         if (scale->data) {
@@ -520,40 +524,6 @@ static bool predict_results(struct predictor *p, uint64_t *bits)
     return true;
 }
 
-/* Whether all numbers are places. */
-static bool are_places(const Py_buffer *numbers, size_t count)
-{
-    const int64_t *places = numbers->buf;
-    bool fine = true;
-
-    for (size_t i = 0; i < (size_t)numbers->len / sizeof *places; i++) {
-        fine = fine && places[i] >= 0 && (uint64_t)places[i] < count;
-    }
-    return fine;
-}
-
-/* Whether the trials are those of the call. Operators that find their scales have none. */
-static bool check_trials(const struct call *call, struct trials *trials)
-{
-    const struct array *scale = &call->operands[OPERAND_SCALE];
-    const npuq_dtype x = call->operands[OPERAND_X].dtype;
-    const size_t x_size = x == NPUQ_QUINT4X2 ? 1 : npuq_dtype_size(x);
-
-    trials->count = (size_t)trials->parts[TRIED_ELEMENTS].len / sizeof(int64_t);
-    const size_t scales = scale->data ? trials->count : 0;
-    const size_t lengths[TRIAL_PARTS] = {trials->count * sizeof(int64_t), trials->count * x_size,
-                                         scales * sizeof(int64_t), scales * npuq_dtype_size(scale->dtype)};
-    bool fine = call->tokens == 0 && are_places(&trials->parts[TRIED_ELEMENTS], call->operands[OPERAND_X].count) &&
-                are_places(&trials->parts[TRIED_PLACES], scale->count);
-    for (int i = 0; i < TRIAL_PARTS; i++) {
-        fine = fine && (size_t)trials->parts[i].len == lengths[i];
-    }
-    if (!fine) {
-        PyErr_SetString(PyExc_ValueError, "trials: are not those of the call; expected a value for each place");
-    }
-    return fine;
-}
-
 static PyObject *predict_bits(struct call *call, const struct hypothesis *hypothesis, const struct trials *trials)
 {
     size_t count = trials->count;
@@ -561,7 +531,7 @@ static PyObject *predict_bits(struct call *call, const struct hypothesis *hypoth
     PyObject *bits;
     bool ok = row_of != NULL;
 
-    for (int r = 0; !trials->parts[0].obj && r < call_results(call); r++) {
+    for (int r = 0; !trials->rows && r < call_results(call); r++) {
         count += call_result_count(call, (enum result)r);
     }
     bits = ok ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(uint64_t))) : NULL;
@@ -571,7 +541,7 @@ static PyObject *predict_bits(struct call *call, const struct hypothesis *hypoth
         const struct state caller = enter_state();
         const struct variant variant = hypothesis ? example_of(hypothesis, call, row_of) : (struct variant){{0}, {0}};
         struct predictor p = {.call = call, .variant = &variant};
-        if (trials->parts[0].obj) {
+        if (trials->rows) {
             predict_trials(&p, call, trials, to);
         } else {
             ok = predict_results(&p, to);
@@ -587,33 +557,34 @@ static PyObject *predict_bits(struct call *call, const struct hypothesis *hypoth
     return bits;
 }
 
-/* predict(call, hypothesis[, elements, x, places, scales]): 64 bits for each element of the results of a kernel with
- * the mistake of this number; -1 is the definition. None if the mistake is not possible. With trials, the bits of y at
- * each element while x has a value there, and scale one at its place. Not for several threads at once. */
+/* predict(call, hypothesis[, trials]): 64 bits for each element of the results of a kernel with the mistake of this
+ * number; -1 is the definition. None if the mistake is not possible. With trials, the bits of y at the element that
+ * each one changes. Not for several threads at once. */
 static PyObject *predict_kept(PyObject *module, PyObject *given)
 {
     PyObject *capsule;
     PyObject *bits = NULL;
     int number;
-    struct trials trials = {{{0}}, 0};
-    Py_buffer *parts = trials.parts;
+    Py_buffer tried = {0};
 
     (void)module;
-    if (!PyArg_ParseTuple(given, "Oi|y*y*y*y*", &capsule, &number, &parts[0], &parts[1], &parts[2], &parts[3])) {
+    if (!PyArg_ParseTuple(given, "Oi|y*", &capsule, &number, &tried)) {
         return NULL;
     }
     struct kept *kept = PyCapsule_GetPointer(capsule, kept_name);
+    const struct trials trials = {tried.len > 0 ? tried.buf : NULL,
+                                  (size_t)tried.len / TRIAL_ROWS / sizeof *trials.rows};
     if (kept && (number < -1 || number >= hypothesis_count)) {
         PyErr_Format(PyExc_IndexError, "hypothesis: is %d; expected less than %d", number, hypothesis_count);
-    } else if (kept && (!parts[0].obj || check_trials(&kept->call, &trials))) {
+    } else if (kept && !are_trials_of(&kept->call, &trials)) {
+        PyErr_SetString(PyExc_ValueError, "trials: are beyond x or its scales; expected elements of the call");
+    } else if (kept) {
         const struct hypothesis *hypothesis = number < 0 ? NULL : &hypotheses[number];
         bits = hypothesis && !hypothesis_applies(hypothesis, &kept->call)
                    ? none()
                    : predict_bits(&kept->call, hypothesis, &trials);
     }
-    for (int i = 0; i < TRIAL_PARTS; i++) {
-        PyBuffer_Release(&parts[i]);
-    }
+    PyBuffer_Release(&tried);
     return bits;
 }
 

@@ -389,13 +389,6 @@ def hypotheses(operator: Operator) -> Tuple[Hypothesis, ...]:
                                for hypothesis, operators in _native.hypotheses() if name in operators))
 
 
-def _extents(shape: Any) -> Tuple[Any, ...]:
-    try:
-        return tuple(shape)
-    except TypeError:
-        raise TypeError(f"shape: is {type(shape).__name__}; expected a tuple of integers") from None
-
-
 def _seed(seed: Any) -> int:
     try:
         number = index(seed)
@@ -453,7 +446,7 @@ def hard_inputs(operator: Operator, shape: Sequence[int], *, dtypes: Optional[Ma
     seed = _seed(seed)
     settings = {parameter.name: parameter.default for parameter in inspect.signature(function).parameters.values()}
     settings.update(kwargs)  # what is wrong with them, the operator says
-    form = Form(_steps()[name][0], _extents(shape), types, settings)
+    form = Form(_steps()[name][0], shape, types, settings)
     call = {**dict.fromkeys(optional), **kwargs}
 
     def keep(inputs: Dict[str, np.ndarray]) -> Tuple[Any, Any, bool]:

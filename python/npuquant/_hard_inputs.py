@@ -6,6 +6,7 @@ with its numbers is exact, or rounded as IEEE 754 says. So there is no normal(),
 """
 from __future__ import annotations
 
+import functools
 from operator import index
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
@@ -72,9 +73,9 @@ def _packed(stored: np.ndarray, kind: Result) -> np.ndarray:
     return np.bitwise_or.reduce(nibbles << np.arange(0, 32, 4, dtype=np.uint32), axis=1).view(np.int32)
 
 
-def _bits(values: np.ndarray) -> np.ndarray:
-    """Of float32, in 64 bits each."""
-    return _stored(values, INPUTS["float32"]).view(np.uint32).astype(np.uint64)
+def _bits(stored: np.ndarray) -> np.ndarray:
+    """The bits of values, of any type."""
+    return stored.view(f"u{stored.dtype.itemsize}").astype(np.uint64)
 
 
 class Random:
@@ -131,24 +132,23 @@ class Random:
 # ---- shapes and types ----
 
 
-def _extents(shape: Tuple[Any, ...]) -> Tuple[int, ...]:
-    if not 1 <= len(shape) <= _MOST_DIMENSIONS:
-        raise ValueError(f"shape: has {len(shape)} dimensions; expected 1 to {_MOST_DIMENSIONS}")
-    extents: List[int] = []
+def _extents(shape: Any) -> Tuple[int, ...]:
+    try:
+        extents = tuple(shape)
+    except TypeError:
+        raise TypeError(f"shape: is {type(shape).__name__}; expected a tuple of integers") from None
+    if not 1 <= len(extents) <= _MOST_DIMENSIONS:
+        raise ValueError(f"shape: has {len(extents)} dimensions; expected 1 to {_MOST_DIMENSIONS}")
     count = 1
-    for d, extent in enumerate(shape):
-        try:
-            extents.append(index(extent))
-        except TypeError:
-            raise TypeError(f"shape: is {type(extent).__name__}; expected an integer") from None
-        if abs(extents[d]) >= 2**31:
-            raise ValueError("shape: is too large a number; expected an int32")
-        if extents[d] < 1:
-            raise ValueError(f"shape: dimension {d} is {extents[d]}; expected 1 or more")
-        count *= extents[d]
+    for d, extent in enumerate(extents):
+        if not hasattr(extent, "__index__"):
+            raise TypeError(f"shape: is {type(extent).__name__}; expected an integer")
+        if extent < 1:
+            raise ValueError(f"shape: dimension {d} is {extent}; expected 1 or more")
+        count *= index(extent)
         if count > _MOST_VALUES:
             raise ValueError(f"shape: has more values than {_MOST_VALUES}; expected fewer")
-    return tuple(extents)
+    return tuple(map(index, extents))
 
 
 class Operand(NamedTuple):
@@ -160,8 +160,7 @@ class Operand(NamedTuple):
 class Form:
     """The operands of a call by their roles. The library checks them, and the settings too."""
 
-    def __init__(self, operator: str, shape: Tuple[Any, ...], types: Mapping[str, Optional[str]],
-                 settings: Mapping[str, Any]):
+    def __init__(self, operator: str, shape: Any, types: Mapping[str, Optional[str]], settings: Mapping[str, Any]):
         """types: of each operand the name of its type, "" for the usual one, or None for no operand."""
         self.operator, self.settings, self.shape = operator, settings, _extents(shape)
         self.columns = self.shape[-1]
@@ -189,7 +188,7 @@ class Form:
             raise ValueError(f"shape: dimension {len(self.shape) - 1} is {self.columns}; expected a multiple of 8, as "
                              "words hold eight int4")
 
-    def scaled_dimension(self) -> int:
+    def _scaled_dimension(self) -> int:
         try:
             axis = index(self.settings.get("axis", -1))
         except TypeError:
@@ -199,6 +198,15 @@ class Form:
         axis += len(self.shape) * (axis < 0)
         return axis if 0 <= axis < len(self.shape) else 0
 
+    def channels(self) -> np.ndarray:
+        """Which of the scales each element has."""
+        columns = np.arange(self.columns)
+        if self.is_grouped:
+            return (self.row_group[:, np.newaxis] * self.columns + columns).ravel().astype(np.int64)
+        d = self._scaled_dimension()
+        channels = np.arange(self.shape[d], dtype=np.int64).reshape(-1, *[1] * (len(self.shape) - 1 - d))
+        return np.broadcast_to(channels, self.shape).ravel()
+
     def _shape(self, role: str) -> Tuple[int, ...]:
         own = {"x": self.shape, "groups": self.ends.shape, "row scale": self.shape[:-1]}
         if role in own:
@@ -207,7 +215,7 @@ class Form:
             return (1,)
         if self.is_grouped:
             return (*self.ends.shape, self.columns)
-        return (self.shape[self.scaled_dimension()],)
+        return (self.shape[self._scaled_dimension()],)
 
     def arrays(self, stored: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
         """The operands as the operator takes them, with any valid values where there are none yet."""
@@ -268,21 +276,17 @@ class Maker:
             np.rint(random.between(-20, 20, n)), random.pick(_SPECIALS, n) if packs else random.between(-40, 40, n),
             random.between(-30, 30, n)])
 
-    def _smooth(self, i: np.ndarray, kind: Result) -> np.ndarray:
-        """Within a group all are one number times a power of two, so a row can have equal products, to the bit. Some are
-        so large that an x that is subnormal in float32 counts."""
-        columns = self.form.columns
-        is_wide = "float16" not in (kind.name, self.form.operands["x"].kind.name)
-        factor = np.ldexp(1.0, self.random.below(4, i.size) - 1)
-        factor[(i % columns % 16 == 9) & is_wide] = 2.0**100
-        return np.array([1.375, 1.625, 1.1875, 1.8125])[i // columns % 4] * factor
-
     def _parameter(self, role: str, operand: Operand) -> np.ndarray:
         random, kind = self.random, operand.kind
         n = int(np.prod(operand.shape, dtype=np.int64))
         i = np.arange(n)
         if role == "smooth":
-            values = self._smooth(i, kind)
+            # Within a group all are one number times a power of two, so a row can have equal products, to the bit. Some
+            # are so large that an x that is subnormal in float32 counts.
+            columns = self.form.columns
+            is_wide = "float16" not in (kind.name, self.form.operands["x"].kind.name)
+            factor = np.where((i % columns % 16 == 9) & is_wide, 2.0**100, np.ldexp(1.0, random.below(4, n) - 1))
+            values = np.array([1.375, 1.625, 1.1875, 1.8125])[i // columns % 4] * factor
         elif role == "row scale":
             values = self._scale(i + 1) * np.ldexp(1.0, (2 - 8 * (i // 16 % 3)).astype(np.intc))
         elif role == "bias" and kind.name == "int32":
@@ -297,7 +301,7 @@ class Maker:
         elif kind.dtype.itemsize == 8:  # words
             nine_bits = _stored(np.clip(self._offset(i, kind), -256, 255), INPUTS["int32"]).astype(np.uint64)
             low_bits = random.below(0x2000, n).astype(np.uint64)
-            words = _bits(self._scale(i)) | low_bits | (nine_bits & np.uint64(0x1FF)) << np.uint64(37)
+            words = _bits(_stored(self._scale(i), INPUTS["float32"])) | low_bits | (nine_bits & np.uint64(0x1FF)) << np.uint64(37)
             return (words | np.uint64(1 << 46)).astype(kind.dtype)
         else:
             values = self._scale(i)
@@ -324,30 +328,16 @@ class Maker:
 
     # ---- elements ----
 
-    def _find_channels(self) -> None:
-        """Which of the scales each element has."""
-        form = self.form
-        columns = np.arange(form.columns)
-        if form.is_grouped:
-            self.channel = (form.row_group[:, np.newaxis] * form.columns + columns).ravel()
-        else:
-            d = form.scaled_dimension()
-            channels = np.arange(form.shape[d]).reshape(-1, *[1] * (len(form.shape) - 1 - d))
-            self.channel = np.broadcast_to(channels, form.shape).ravel()
-
     def _affine(self, i: np.ndarray) -> Tuple[Any, np.ndarray, Any, Any]:
         """The definition's t of element i is about (x + shift) * scale * row scale + offset."""
         form, at = self.form, self.channel[i]
         values = {role: _loaded(self.stored[role]) for role in self.stored if role != "x"}
-        scale = values["scale"][at]
-        offset: Any = 0
-        if "offset" in values:
-            offset = values["offset"][at if values["offset"].size > 1 else 0]
-        elif "bias" in values:
-            offset = values["bias"][i % form.columns]
-        row_scale = values["row scale"][i // form.columns] if "row scale" in values else 1
-        shifts = form.operator == "anti_quant" or ("bias" in values and form.operands["bias"].kind.name == "int32")
-        return (*((offset, 0) if shifts else (0, offset)), 1 / scale if form.divides else scale, row_scale)
+        places = {"scale": at, "offset": at, "bias": i % form.columns, "row scale": i // form.columns}
+        got = {role: values[role][places[role] if values[role].size > 1 else 0] for role in values}
+        shifts = form.operator == "anti_quant" or ("bias" in got and form.operands["bias"].kind.name == "int32")
+        offset = got.get("offset", got.get("bias", 0))
+        return (*((offset, 0) if shifts else (0, offset)), 1 / got["scale"] if form.divides else got["scale"],
+                got.get("row scale", 1))
 
     def _draw_x(self, i: np.ndarray) -> np.ndarray:
         """New values for elements of x."""
@@ -380,62 +370,50 @@ class Maker:
         scale = random.near(1 / scale if self.form.divides else scale)
         if kind.dtype.itemsize == 8:
             words = self.stored["scale"][self.channel[i]].astype(np.uint64)
-            return (words & ~np.uint64(0xFFFFFFFF) | _bits(scale)).astype(kind.dtype)
+            return (words & ~np.uint64(0xFFFFFFFF) | _bits(_stored(scale, INPUTS["float32"]))).astype(kind.dtype)
         return _stored(scale, kind)
 
     def _separate_elements(self, pairs: List[Tuple[int, int]]) -> None:
         """Draws elements and their scales anew, one by one, until the mistakes of pairs differ; takes those out."""
-        random, stored, drawn, n = self.random, self.stored, 0, 1024
-        x_kind = self.form.operands["x"].kind
+        stored, drawn, n = self.stored, 0, 1024
         while pairs and drawn < _TRIES:
             n *= 2
             drawn += n
-            i = random.below(self.form.count, n).astype(np.int64)
-            x = _stored(self._draw_x(i), x_kind)
-            trials: Tuple[np.ndarray, ...] = (i, x)
+            i = self.random.below(self.form.count, n).astype(np.int64)
+            at = self.channel[i]
+            new = {"x": _stored(self._draw_x(i), self.form.operands["x"].kind)}
             redraws = np.zeros(n, bool)
-            places = np.zeros(n, np.int64)
             if "scale" in stored:
-                places = self.channel[i]
-                redraws = random.one_in(3, n) & ~self.reserved_scales[places]
-                scales = np.where(redraws, self._draw_scale(i, _loaded(x)), stored["scale"][places])
-                trials = (i, x, places, scales)
-            else:
-                trials = (i, x, places[:0], places[:0])
-            predicted = self._predictions(trials)
+                redraws = self.random.one_in(3, n) & ~self.reserved_scales[at]
+                new["scale"] = np.where(redraws, self._draw_scale(i, _loaded(new["x"])), stored["scale"][at])
+            trials = np.array([i, _bits(new["x"]), at, _bits(new.get("scale", at))], np.uint64)
+            predicted = functools.lru_cache(maxsize=None)(self._predictions(trials=trials))
             free = ~self.reserved[i]
             taken: List[int] = []
             for pair in pairs[:]:
                 differ = predicted(pair[0]) != predicted(pair[1])
+                found = np.flatnonzero(differ & free)
                 if differ[taken].any():
                     pairs.remove(pair)
-                    continue
-                found = np.flatnonzero(differ & free)
-                if not found.size:
-                    continue
-                t = found[0]
-                pairs.remove(pair)
-                taken.append(t)
-                self.reserved[i[t]] = True
-                stored["x"][i[t]] = x[t]
-                free &= (i != i[t]) & ((places != places[t]) | ~(redraws | redraws[t]))
-                if "scale" in stored:
-                    self.reserved_scales[places[t]] = True
-                    stored["scale"][places[t]] = scales[t]
+                elif found.size:
+                    t = found[0]
+                    pairs.remove(pair)
+                    taken.append(t)
+                    self.reserved[i[t]] = self.reserved_scales[at[t]] = True
+                    free &= (i != i[t]) & ((at != at[t]) | ~(redraws | redraws[t]))
+                    for role, place in ("x", i[t]), ("scale", at[t]):
+                        if role in new:
+                            stored[role][place] = new[role][t]
 
     # ---- rows of the dynamic operators ----
 
     def _find_tokens(self, tokens: int) -> None:
         """A token is a row, a block, or the whole tensor: the elements that share a scale."""
         form = self.form
-        if form.operator == "dynamic_block_quant":
-            per_row = tokens // form.rows
-            length = min(index(form.settings["col_block_size"]), form.columns)
-            begin = (np.arange(form.rows)[:, np.newaxis] * form.columns + np.arange(per_row) * length).ravel()
-        else:
-            begin = np.arange(tokens) * (form.count // tokens)
-        self.begin, self.length = begin, np.diff(np.append(begin, form.count))
-        self.token = np.repeat(np.arange(tokens), self.length)
+        place = np.arange(form.count) % (form.columns if tokens >= form.rows else form.count)
+        begins = place % int(form.settings.get("col_block_size", form.count)) == 0
+        self.begin, self.token = np.flatnonzero(begins), np.cumsum(begins) - 1
+        self.length = np.bincount(self.token)
         self.smooth = np.ones(form.count)
         if "smooth" in self.stored:
             smooth = _loaded(self.stored["smooth"]).reshape(-1, form.columns)
@@ -451,7 +429,7 @@ class Maker:
         least = float(form.settings.get("min_scale", 0))
         if least > 0:  # half of the blocks get the size where the limit begins
             size = size * random.pick([1, dmax / least / 2], tokens)
-        shift = np.where(kinds == 3, 5, np.where(kinds == 4, -5, 0)) * size
+        shift = 5 * size * ((kinds == 3) * 1 - (kinds == 4))
         factor = np.where((kinds == 5) | (kinds == 6), random.pick(_TINY, tokens), 1)
         subnormal = np.full(tokens, 2.0**-128)
         if form.operator == "row_quant":
@@ -480,20 +458,17 @@ class Maker:
             x[spot[kinds == one]] = value
         return x
 
-    def _ranged(self, x: np.ndarray) -> np.ndarray:
-        """What the extremes are those of; NaN as the largest of all."""
-        v = (_loaded(x) * self.smooth).astype(np.float32).astype(np.float64)
-        v = v if self.form.operator == "dynamic_quant_asymmetric" else abs(v)
-        return np.where(np.isnan(v), np.inf, v)
-
-    def _extremes(self, v: np.ndarray) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The highest and the lowest value of each token, and whether an element is the first such one of its token."""
+    def _extremes(self, x: np.ndarray) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The highest and the lowest value of each token, and which elements are the first ones. NaN is infinity."""
+        asymmetric = self.form.operator == "dynamic_quant_asymmetric"
+        v = (_loaded(x) * self.smooth).astype(np.float32)
+        v = np.where(np.isnan(v), np.inf, v if asymmetric else abs(v)).astype(np.float64)
         high, low = np.maximum.reduceat(v, self.begin), np.minimum.reduceat(v, self.begin)
         are = np.zeros(v.size, bool)
-        for extreme in (high, low) if self.form.operator == "dynamic_quant_asymmetric" else (high,):
+        for extreme in (high, low) if asymmetric else (high,):
             at = np.flatnonzero(v == extreme[self.token])
             are[at[np.unique(self.token[at], return_index=True)[1]]] = True
-        return high, low, are
+        return high, low if asymmetric else -high, are
 
     def _begin_tokens(self, kind: Result) -> None:
         """Draws x. Where there are tokens enough, one of each kind stays. Otherwise the first one stays, of a kind that
@@ -510,21 +485,18 @@ class Maker:
             self.stored["x"] = self._draw_within(_stored(self._draw_rows(kinds), kind))
             draws.append((len(self._compare()), number, self.stored["x"]))
         self.stored["x"] = min(draws)[2]
-        self.reserved = self._extremes(self._ranged(self.stored["x"]))[2] & (self.token == 0)
+        self.reserved = self._extremes(self.stored["x"])[2] & (self.token == 0)
 
     def _draw_within(self, x: np.ndarray) -> np.ndarray:
         """x with new elements whose t may show a mistake, within the ranges of their tokens, which stay."""
         form, random, at, n = self.form, self.random, self.token, self.form.count
-        v = self._ranged(x)
-        high, low, are_extremes = self._extremes(v)
-        dmax = _DMAX[self.rounded]
+        high, low, are_extremes = self._extremes(x)
         target, offset = self._target(n), np.zeros(self.begin.size)
         if form.operator == "dynamic_quant_asymmetric":
             _, scale, offset = (each.ravel().astype(np.float64) for each in self._kept(x)[0])
             back = (1 / scale).astype(np.float32).astype(np.float64)
         else:
-            low = -high
-            back = (dmax / high).astype(np.float32).astype(np.float64)
+            back = (_DMAX[self.rounded] / high).astype(np.float32).astype(np.float64)
             back = np.maximum(back, float(form.settings.get("min_scale", 0)))
         if form.operator == "row_quant":
             # Or where float16 rounds it across a half: a rule may do that.
@@ -549,7 +521,7 @@ class Maker:
                 drawn = np.where(frozen[at], x, drawn)
             else:
                 drawn = self._draw_within(np.where(frozen[at], x, drawn))
-            predicted = self._predictions(x=drawn)
+            predicted = functools.lru_cache(maxsize=None)(self._predictions(drawn))
             for pair in pairs[:]:
                 differ = predicted(pair[0]) != predicted(pair[1])
                 elements = np.flatnonzero(differ[:form.count] & ~self.reserved)
@@ -557,16 +529,15 @@ class Maker:
                 elements = elements[np.argsort(~frozen[at[elements]], kind="stable")]
                 for i in [*elements[::elements.size // 4 + 1], *others[:2] + form.count]:
                     token = at[i] if i < form.count else i - form.count
-                    part = slice(i, i + 1) if frozen[token] else slice(self.begin[token],
-                                                                       self.begin[token] + self.length[token])
+                    begin, length = (i, 1) if frozen[token] else (self.begin[token], self.length[token])
+                    part = slice(begin, begin + length)
                     before = x[part].copy()
                     x[part] = drawn[part]
                     now = self._predictions()
                     i_now = i if i < form.count else np.arange(i, differ.size, tokens)
                     if (now(pair[0]) != now(pair[1]))[i_now].any():
                         pairs.remove(pair)
-                        ends = self._extremes(self._ranged(x))[2]
-                        self.reserved |= ends & (at == token)
+                        self.reserved |= self._extremes(x)[2] & (at == token)
                         self.reserved[i:i + 1] = True
                         frozen[token] = True
                         break
@@ -577,30 +548,27 @@ class Maker:
     def _kept(self, x: Optional[np.ndarray] = None) -> Tuple[Any, Any]:
         return self.keep(self.form.arrays(self.stored if x is None else {**self.stored, "x": x}))
 
-    def _predictions(self, trials: Tuple[np.ndarray, ...] = (), x: Optional[np.ndarray] = None) -> Callable[[int], Any]:
-        """A function that finds the bits of the results by the number of a mistake, once; None if it is not possible."""
+    def _predictions(self, x: Optional[np.ndarray] = None, trials: Any = b"") -> Callable[[int], Any]:
+        """A function from the number of a mistake to the bits of the results; None if the mistake is not possible."""
         call = self._kept(x)[1]
-        found: Dict[int, Any] = {}
 
         def predicted(number: int) -> Any:
-            if number not in found:
-                bits = _native.predict(call, number, *trials)
-                found[number] = None if bits is None else np.frombuffer(bits, np.uint64)
-            return found[number]
+            bits = _native.predict(call, number, trials)
+            return None if bits is None else np.frombuffer(bits, np.uint64)
         return predicted
 
     def _compare(self) -> List[Tuple[int, int]]:
         """Finds the mistakes: number, how many elements change, and the first one with the same results. Returns pairs
         that are to differ, of a mistake and an earlier one, or the definition."""
-        call = self._kept()[1]
-        definition = np.frombuffer(_native.predict(call, _DEFINITION) or b"", np.uint64)
+        predicted = self._predictions()
+        definition = predicted(_DEFINITION)
         first: Dict[int, int] = {}
         self.mistakes = []
         for number in range(len(_native.hypotheses())):
-            bits = _native.predict(call, number)
+            bits = predicted(number)
             if bits is not None:
-                changed = int(np.count_nonzero(np.frombuffer(bits, np.uint64) != definition))
-                self.mistakes.append((number, changed, first.setdefault(hash(bits), number)))
+                changed = int(np.count_nonzero(bits != definition))
+                self.mistakes.append((number, changed, first.setdefault(hash(bits.tobytes()), number)))
         return [(number, same if changed else _DEFINITION) for number, changed, same in self.mistakes
                 if same != number or not changed]
 
@@ -610,9 +578,8 @@ class Maker:
             self._find_tokens(self.keep(form.arrays(self.stored))[0][1].size)
             self._begin_tokens(kind)
         else:
-            if "scale" in self.stored:
-                self._find_channels()
-                self.reserved_scales = np.zeros(self.stored["scale"].size, bool)
+            self.channel = form.channels()
+            self.reserved_scales = np.zeros(self.channel.max() + 1, bool)
             self.stored["x"] = _stored(self._draw_x(np.arange(form.count)), kind)
         hopeless: List[int] = []
         for _ in range(_PASSES):

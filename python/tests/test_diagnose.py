@@ -636,7 +636,7 @@ def test_what_is_made():
         (ValueError, "shape: dimension 1 is 0; expected 1 or more", {"shape": (3, 0)}),
         (ValueError, "shape: dimension 0 is -1; expected 1 or more", {"shape": (-1, 3)}),
         (ValueError, "shape: has more values than 1048576", {"shape": (1025, 1024)}),
-        (ValueError, "shape: is too large a number; expected an int32", {"shape": (2**80, 1024)}),
+        (ValueError, "shape: has more values than 1048576", {"shape": (2**80, 1024)}),
         (ValueError, "shape: dimension 1 is 12; expected a multiple of 8, as words hold eight int4",
          {"operator": "npu_anti_quant", "shape": (3, 12), "dtypes": {"x": "quint4x2"}, "dtype": ...}),
         (TypeError, "dtypes: is list; expected a dictionary", {"dtypes": [1]}),
@@ -842,7 +842,6 @@ def kept_call():
 def test_the_extension_checks_what_it_is_given():
     """It trusts its own Python with nothing that could crash."""
     call, operation = kept_call(), _native.quantize.__self__
-    element, outside = np.zeros(1, np.int64), np.array([720])
     for error, function, arguments in (
         (ValueError, _native.diagnose, (call, (AWAY[1:].copy(),), 1)),
         ((BufferError, ValueError), _native.diagnose, (call, (AWAY[:, ::2],), 1)),
@@ -858,11 +857,10 @@ def test_the_extension_checks_what_it_is_given():
         (ValueError, _native.predict, (operation, 1)),
         (IndexError, _native.predict, (call, -2)),
         (IndexError, _native.predict, (call, len(_native.hypotheses()))),
-        (ValueError, _native.predict, (call, -1, element)),
-        (ValueError, _native.predict, (call, -1, outside, x[0, :1], element, half)),
-        (ValueError, _native.predict, (call, -1, -1 - element, x[0, :1], element, half)),
-        (ValueError, _native.predict, (call, -1, element, x[0, :1], element + 1, half)),
-        (ValueError, _native.predict, (call, -1, element, x[0, :2], element, half)),
+        (ValueError, _native.predict, (call, -1, np.array([720, 0, 0, 0]))),
+        (ValueError, _native.predict, (call, -1, np.array([-1, 0, 0, 0]))),
+        (ValueError, _native.predict, (call, -1, np.array([0, 0, 1, 0]))),
+        ((BufferError, ValueError), _native.predict, (call, -1, AWAY[:, ::2])),
         (ValueError, _native.admission, (call, (AWAY[1:].copy(),), 1)),
         (ValueError, _native.admission, (operation, (AWAY,), 1)),
         (TypeError, _native.hypotheses, (operation,)),
@@ -870,7 +868,7 @@ def test_the_extension_checks_what_it_is_given():
     ):
         with pytest.raises(error):
             function(*arguments)
-    tried = _native.predict(call, -1, element, f4([70.2]), element, f4([2]))
+    tried = _native.predict(call, -1, np.array([0, f4(70.2).view("i4"), 0, f4(2).view("i4")]))
     assert np.frombuffer(tried, np.uint64) == 35 and _native.predict(call, -1)[:8] != tried
 
 
