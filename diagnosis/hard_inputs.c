@@ -674,7 +674,7 @@ static bool separate_rows(struct maker *m, const struct variant *a, const struct
 /* The variant of a hypothesis, with some begin of an untouched part, or some order of rows. */
 static struct variant example_of(const struct hypothesis *hypothesis, const struct call *call, size_t *row_of)
 {
-    struct variant variant = {.choice = {0}};
+    struct variant variant = {.choice = {0}, .bound = {.value = 3e-9}};
 
     (void)hypothesis_add(hypothesis, &variant);
     switch (variant.choice[STEP_LAYOUT]) {

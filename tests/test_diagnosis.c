@@ -96,6 +96,7 @@ static struct variant example_of(const struct hypothesis *hypothesis, const stru
     struct variant variant = {.choice = {0}};
 
     assert_true(hypothesis_add(hypothesis, &variant));
+    variant.bound.value = 3e-9;
     variant.layout.fill = 5;
     variant.layout.row_of = row_of;
     for (size_t row = 0; row < call->rows; row++) {
@@ -246,7 +247,22 @@ static bool has_told_row(const struct random_call *random, const struct dump *du
     return false;
 }
 
-/* Whether the dump shows the layout: an untouched part must be more than one element and less than all. */
+/* Whether no bound that has a name, nor none, gives the same dump. */
+static bool shows_bound(const struct random_call *random, const struct variant *variant, const struct dump *dump)
+{
+    struct variant named = *variant;
+    bool is_same = false;
+
+    for (int i = 0; i < BOUNDS && !is_same; i++) {
+        named.bound.value = steps_bounds[i];
+        struct dump other = predict_dump(random, &named);
+        is_same = count_differences(other.results, dump->results) == 0;
+        release_dump(&other);
+    }
+    return !is_same;
+}
+
+/* Whether the dump shows what is read off it: an untouched part must be more than one element and less than all. */
 static bool is_seen(const struct random_call *random, const struct variant *variant, const struct dump *dump)
 {
     const struct call *call = &random->call;
@@ -256,7 +272,7 @@ static bool is_seen(const struct random_call *random, const struct variant *vari
     case LAYOUT_TAIL_UNTOUCHED: return from > 0 && (call->columns - from) * call->rows > 1;
     case LAYOUT_ROWS_UNTOUCHED: return from > 0 && (call->rows - from) * call->columns > 1;
     case LAYOUT_ROWS_PERMUTED: return has_told_row(random, dump);
-    default: return true;
+    default: return !variant_has_other_bound(variant) || shows_bound(random, variant, dump);
     }
 }
 
@@ -295,8 +311,7 @@ static void check_mistake(const struct random_call *random, const struct hypothe
         assert_int_equal(diagnosis.verdict, VERDICT_EQUAL);
     } else {
         const struct finding *best = &diagnosis.findings[0];
-        const bool known = variant.choice[STEP_LAYOUT] == AS_DEFINED || is_seen(random, &variant, &dump);
-        if (known && !(is_likely(&diagnosis) && is_in_first_place(&diagnosis, hypothesis))) {
+        if (is_seen(random, &variant, &dump) && !(is_likely(&diagnosis) && is_in_first_place(&diagnosis, hypothesis))) {
             fail_msg("operator %u: a kernel with %s: verdict %d, first is %s", random->call.op, hypothesis->name,
                      (int)diagnosis.verdict, diagnosis.count > 0 ? best->hypotheses[0]->name : "none");
         }
@@ -306,7 +321,8 @@ static void check_mistake(const struct random_call *random, const struct hypothe
             const size_t left = count_differences(predicted.results, dump.results);
             assert_int_equal(finding->unexplained + finding->newly_wrong, left);
             assert_int_equal(finding->explained + finding->unexplained, differing);
-            assert_int_equal(i < diagnosis.first_place, left == 0);
+            const bool is_likely_enough = finding_score(finding) >= finding_score(best) - bits_of_rare;
+            assert_int_equal(i < diagnosis.first_place, left == 0 && is_likely_enough);
             release_dump(&predicted);
         }
     }
@@ -1023,7 +1039,7 @@ static uint64_t hash(uint64_t sum, uint64_t bits)
 static void test_checksum(void **unused)
 {
     static const uint64_t expected[] = {0x22396EB5222B0309, 0xE482FF01BAFA7F53, 0x93F99799F4F139E6,
-                                        0xF05246FCACB1E89A, 0xD8B87E4A019A3983, 0x72C46F7A086ED5C6};
+                                        0x672215823F563111, 0xD8B87E4A019A3983, 0xC96AB93F5B0D594E};
     int wrong = 0;
 
     (void)unused;

@@ -237,16 +237,19 @@ static PyObject *describe_findings(const struct call *call, const struct diagnos
 
     for (int i = 0; findings && i < d->count; i++) {
         const struct finding *finding = &d->findings[i];
+        const bool has_bound = variant_has_other_bound(&finding->variant);
         PyObject *made = PyList_New(0);
         for (int k = 0; made && k < 2 && finding->hypotheses[k]; k++) {
             append(&made, describe_hypothesis(finding->hypotheses[k]));
         }
-        append(&findings, Py_BuildValue("{s:N,s:n,s:n,s:n,s:d,s:d,s:d,s:N,s:N}", KEY("hypotheses", made),
-                                        KEY("explained", finding->explained), KEY("unexplained", finding->unexplained),
-                                        KEY("newly_wrong", finding->newly_wrong), KEY("prior", finding->prior),
-                                        KEY("gained", finding->gained), KEY("score", finding_score(finding)),
-                                        KEY("layout", describe_layout(call, &finding->variant)),
-                                        KEY("part", describe_part(&finding->part))));
+        append(&findings,
+               Py_BuildValue("{s:N,s:n,s:n,s:n,s:d,s:d,s:d,s:N,s:N,s:N}", KEY("hypotheses", made),
+                             KEY("explained", finding->explained), KEY("unexplained", finding->unexplained),
+                             KEY("newly_wrong", finding->newly_wrong), KEY("prior", finding->prior),
+                             KEY("gained", finding->gained), KEY("score", finding_score(finding)),
+                             KEY("layout", describe_layout(call, &finding->variant)),
+                             KEY("bound", has_bound ? PyFloat_FromDouble(finding->variant.bound.value) : none()),
+                             KEY("part", describe_part(&finding->part))));
     }
     return findings;
 }
