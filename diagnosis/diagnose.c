@@ -6,7 +6,9 @@
 #include "predict.h"
 #include "state.h"
 
+#include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +32,9 @@ enum { EXAMPLES = 64, MOST_REFUTED = 12 };
 /* Values to visit for extremes. After these, pairs that change the extremes are left untried: long rows take long. */
 enum { MOST_VISITS = 1 << 30 };
 
+/* The bits of an infinite float32. */
+enum { INFINITE = 0x7F800000 };
+
 struct search {
     const struct call *call;
     const struct array *ours;
@@ -46,6 +51,7 @@ struct search {
     size_t sample_count;
     bool layout_fits[LAYOUTS];
     struct layout layouts[LAYOUTS];
+    size_t least_at;         /* find_least() */
     size_t permuted;         /* how many pairs have an order of rows of their own */
     struct finding *singles; /* a hypothesis each, the best first */
     int single_count;
@@ -403,7 +409,101 @@ static bool permute_rows(struct search *s, struct finding *finding)
     return fits;
 }
 
-/* Makes a finding of hypotheses. False if they exclude one another, or the dump does not have their layout. */
+static double scale_in(const struct array results[RESULTS], size_t i)
+{
+    return (double)npuq_ref_from_bits((uint32_t)array_bits(&results[RESULT_SCALE], i));
+}
+
+/* The differing scale whose row has the least values: it shows bounds best. A row with NaN is the last. */
+static size_t find_least(const struct search *s)
+{
+    const bool is_factor = row_rules[s->call->options.rule][STEP_FORM] == FORM_FACTOR;
+    double least = (double)INFINITY;
+    size_t at = 0;
+
+    for (size_t i = 0; i < s->diagnosis->compared[RESULT_SCALE]; i++) {
+        const double scale = scale_in(s->ours, i);
+        const double value = is_nan(scale) ? DBL_MAX : is_factor ? 1 / scale : scale;
+        if (value < least && differs(s, RESULT_SCALE, i) && !is_nan(scale_in(s->theirs, i))) {
+            at = i;
+            least = value;
+        }
+    }
+    return at;
+}
+
+/* By how much a scale with a bound, the bits of a float32, exceeds that of the dump. */
+static double exceeds(const struct search *s, struct variant *variant, size_t i, uint32_t bound)
+{
+    struct predictor p = {.call = s->call, .variant = variant, .cache = s->cache};
+
+    variant->bound.value = (double)npuq_ref_from_bits(bound);
+    return (double)npuq_ref_from_bits((uint32_t)predict(&p, RESULT_SCALE, i, NULL)) - scale_in(s->theirs, i);
+}
+
+/* Narrows a range of bounds, from the first to the one before its end, to those that give a scale of the dump. False if
+ * none does. A returned factor falls as bounds grow. */
+static bool narrow(const struct search *s, struct variant *variant, size_t i, uint32_t range[2])
+{
+    const double sign = exceeds(s, variant, i, 0) > exceeds(s, variant, i, INFINITE) ? -1 : 1;
+    uint32_t ends[2];
+
+    for (int k = 0; k < 2; k++) {
+        uint32_t first = range[0];
+        uint32_t end = range[1];
+        while (first < end) {
+            const uint32_t middle = first + (end - first) / 2;
+            const double excess = sign * exceeds(s, variant, i, middle);
+            if (excess < 0 || (k == 1 && excess == 0)) {
+                first = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        ends[k] = first;
+    }
+    if (ends[0] < ends[1]) {
+        memcpy(range, ends, sizeof ends);
+    }
+    return ends[0] < ends[1];
+}
+
+/* Finds the simplest number that gives the dump's scales. False if none does, or a bound with a name may, or if only a
+ * long number does, and for one scale: that may be wrong for any reason. */
+static bool fit_bound(const struct search *s, struct variant *variant)
+{
+    enum { SHORT = 3, LONG = 9, LOOKED_AT_SCALES = 64 };
+    const int most = s->diagnosis->differing[RESULT_SCALE] > 1 ? LONG : SHORT;
+    struct other_bound *bound = &variant->bound;
+    uint32_t range[2] = {0, INFINITE};
+
+    if (s->diagnosis->differing[RESULT_SCALE] == 0 || !narrow(s, variant, s->least_at, range)) {
+        return false;
+    }
+    for (size_t k = 0, seen = 0; k < s->sample_count && seen < LOOKED_AT_SCALES; k++) {
+        if (s->sample[k].result == RESULT_SCALE) {
+            (void)narrow(s, variant, s->sample[k].index, range);
+            seen++;
+        }
+    }
+    const float low = npuq_ref_from_bits(range[0]);
+    const float high = npuq_ref_from_bits(range[1] - 1);
+    for (int i = 0; i < BOUNDS; i++) {
+        if ((float)steps_bounds[i] >= low && (float)steps_bounds[i] <= high) {
+            return false;
+        }
+    }
+    const double middle = ((double)low + (double)high) / 2;
+    bound->value = exp2(round(log2(middle)));
+    for (bound->digits = 0; (float)bound->value < low || (float)bound->value > high; bound->digits++) {
+        char text[32];
+        (void)snprintf(text, sizeof text, "%.*e", bound->digits, middle);
+        bound->value = strtod(text, NULL);
+    }
+    return bound->digits <= most;
+}
+
+/* Makes a finding of hypotheses. False if they exclude one another, or the dump does not have their layout or bound. */
 static bool make_finding(struct search *s, const struct hypothesis *first, const struct hypothesis *second,
                          struct finding *finding)
 {
@@ -418,6 +518,7 @@ static bool make_finding(struct search *s, const struct hypothesis *first, const
     } else {
         finding->variant.layout = s->layouts[layout];
     }
+    fits = fits && (!variant_has_other_bound(&finding->variant) || fit_bound(s, &finding->variant));
     finding->prior = fits ? prior_of(s, finding) : 0;
     return fits;
 }
@@ -497,8 +598,10 @@ static void rank(struct diagnosis *d)
 {
     sort(d->findings, d->count, is_likelier);
     d->first_place = 0;
-    while (d->first_place < d->count && mismatches(&d->findings[d->first_place]) == 0 &&
-           d->findings[d->first_place].explained == d->findings[0].explained) {
+    for (const struct finding *next = d->findings;
+         d->first_place < d->count && mismatches(next) == 0 && next->explained == d->findings[0].explained &&
+         finding_score(next) >= finding_score(d->findings) - bits_of_rare;
+         next++) {
         d->first_place++;
     }
 }
@@ -810,6 +913,7 @@ static bool search(struct search *s, const struct array repaired[RESULTS])
     s->cache = extremes_cache_make();
     s->singles = calloc((size_t)hypothesis_count, sizeof *s->singles);
     d->row_of = malloc((MOST_PERMUTED + 2) * (s->call->rows + 1) * sizeof *d->row_of);
+    s->least_at = find_least(s);
     bool ok = s->singles && s->cache && d->row_of && make_sample(s) && fit_layouts(s) && search_singles(s);
     if (ok && d->first_place == 0 && !admission_is_within(&d->admission)) {
         if (d->admission.wrong > 0 && d->admission.wrong < d->admission.differing) {

@@ -63,7 +63,7 @@ struct diagnosis {
     double worth;      /* bits of evidence for a finding that gives all that differs */
     int count;         /* the best findings, the best first */
     struct finding findings[MOST_FINDINGS];
-    int first_place; /* findings that explain everything, and cannot be told apart */
+    int first_place; /* findings that explain everything, and cannot be told apart, but by bits_of_rare of the score */
     int untried;     /* pairs that were not tried: they would take too long */
     struct remainder remainder;
     struct element shown; /* a differing element; if possible, one that the first finding explains */

@@ -35,24 +35,25 @@ enum {
 #define CONVERTS_FIRST                                                                                                 \
     "makes NaN and everything beyond int32 the low end, as x86's conversion to int32 does",                            \
         "Clamp in float32 before the conversion, and make NaN 0."
-#define PACK_IN_ORDER          "Element 8k + i of a row is in bits 4i to 4i + 3 of word k."
-#define MASK                   "Take the lowest four bits of an element before it is shifted."
-#define BEGIN_ANEW             "Begin anew with each row."
-#define JOIN_TILES             "Join the extremes of all tiles of a row before its scale is computed."
-#define RAISES_SCALE(bound)    "takes " bound " if the scale is less, or NaN, and then multiplies by 1 / " bound
-#define RAISES_LARGEST(bound)  "takes " bound " for the largest |v| if the largest |v| is less, but not if it is NaN"
-#define ADDS_TO_SCALE(bound)   "adds " bound " to the scale and has no other lower bound, and multiplies by 1 / the sum"
-#define ADDS_TO_LARGEST(bound) "adds " bound " to the largest |v|"
-#define NO_BOUND               "The symmetric operators have no lower bound: zeros have scale 0."
-#define OTHER_BOUND            "The bound is 1e-12, or none in the symmetric operators."
-/* To the scale, and to the largest |v|: on one row that looks like a quotient of the device one unit off. */
-#define ADDED(name, bound, text)                                                                                       \
-    {"added-" name,       RARE,       FROM_DATA, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(ADDED_TO_SCALE, bound)),          \
-     ADDS_TO_SCALE(text), OTHER_BOUND},                                                                                \
+#define PACK_IN_ORDER       "Element 8k + i of a row is in bits 4i to 4i + 3 of word k."
+#define MASK                "Take the lowest four bits of an element before it is shifted."
+#define BEGIN_ANEW          "Begin anew with each row."
+#define JOIN_TILES          "Join the extremes of all tiles of a row before its scale is computed."
+#define RAISES_SCALE(bound) "takes " bound " if the scale is less, or NaN, and then multiplies by its reciprocal"
+#define OTHER_BOUND         "The bound is 1e-12, or none in the symmetric operators."
+#define BOUND(name, how_common, operators, needs, kind, bound, what)                                                   \
     {                                                                                                                  \
-        "added-m-" name, RARE, SYMMETRIC, Y_ANY, NEEDS(ROW_SCALES),                                                    \
-            DOES(STEP_LEAST, LEAST_OF(ADDED_TO_LARGEST, bound)), ADDS_TO_LARGEST(text), NO_BOUND                       \
+        name, how_common, operators, Y_ANY, needs, DOES(STEP_LEAST, LEAST_OF(kind, bound)), what, OTHER_BOUND          \
     }
+/* Of the scale and of the largest |v|, and added to them. On one row the last looks like a device's moved quotient. */
+#define BOUNDS_OF(name, how_common, operators, bound, text)                                                            \
+    BOUND("least-" name, how_common, operators, 0, BOUND_OF_SCALE, bound, RAISES_SCALE(text)),                         \
+        BOUND("least-m-" name, how_common, SYMMETRIC, NEEDS(OTHER_SCALING), BOUND_OF_LARGEST, bound,                   \
+              "takes " text " for the largest |v| if the largest |v| is less, but not if it is NaN"),                  \
+        BOUND("added-" name, RARE, FROM_DATA, 0, ADDED_TO_SCALE, bound,                                                \
+              "adds " text " to the scale and has no other lower bound, and multiplies by 1 / the sum"),               \
+        BOUND("added-m-" name, RARE, SYMMETRIC, NEEDS(ROW_SCALES), ADDED_TO_LARGEST, bound,                            \
+              "adds " text " to the largest |v|")
 #define RANGE_OF(place, size, choice, what)                                                                            \
     {                                                                                                                  \
         "range-of-" place size, RARE, BY_ROWS, Y_ANY, NEEDS(ROW_RANGES), DOES(STEP_BLOCK, choice), what, JOIN_TILES    \
@@ -351,28 +352,13 @@ const struct hypothesis hypotheses[] = {
      "DMAX is 127 or 7."},
     {"no-least-scale", USUAL, DYNAMIC_QUANT_ASYMMETRIC, Y_ANY, 0, DOES(STEP_LEAST, LEAST_NONE),
      "has no lower bound on the scale", "The scale is 1e-12 where the range is narrower, or NaN."},
-    {"least-1e-12", COMMON, SYMMETRIC, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(BOUND_OF_SCALE, BOUND_1E_12)),
-     RAISES_SCALE("1e-12"), NO_BOUND},
-    {"least-1e-10", RARE, FROM_DATA, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(BOUND_OF_SCALE, BOUND_1E_10)),
-     RAISES_SCALE("1e-10"), OTHER_BOUND},
-    {"least-1e-8", RARE, FROM_DATA, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(BOUND_OF_SCALE, BOUND_1E_8)),
-     RAISES_SCALE("1e-8"), OTHER_BOUND},
-    {"least-1e-6", RARE, FROM_DATA, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(BOUND_OF_SCALE, BOUND_1E_6)),
-     RAISES_SCALE("1e-6"), OTHER_BOUND},
-    {"least-1e-5", USUAL, FROM_DATA, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(BOUND_OF_SCALE, BOUND_1E_5)),
-     RAISES_SCALE("1e-5"), OTHER_BOUND},
-    {"least-epsilon", RARE, FROM_DATA, Y_ANY, 0, DOES(STEP_LEAST, LEAST_OF(BOUND_OF_SCALE, BOUND_EPSILON)),
-     RAISES_SCALE("FLT_EPSILON"), OTHER_BOUND},
-    {"least-m-1e-10", RARE, SYMMETRIC, Y_ANY, NEEDS(OTHER_SCALING),
-     DOES(STEP_LEAST, LEAST_OF(BOUND_OF_LARGEST, BOUND_1E_10)), RAISES_LARGEST("1e-10"), NO_BOUND},
-    {"least-m-1e-5", USUAL, SYMMETRIC, Y_ANY, NEEDS(OTHER_SCALING),
-     DOES(STEP_LEAST, LEAST_OF(BOUND_OF_LARGEST, BOUND_1E_5)), RAISES_LARGEST("1e-5"), NO_BOUND},
-    ADDED("1e-12", BOUND_1E_12, "1e-12"),
-    ADDED("1e-10", BOUND_1E_10, "1e-10"),
-    ADDED("1e-8", BOUND_1E_8, "1e-8"),
-    ADDED("1e-6", BOUND_1E_6, "1e-6"),
-    ADDED("1e-5", BOUND_1E_5, "1e-5"),
-    ADDED("epsilon", BOUND_EPSILON, "FLT_EPSILON"),
+    BOUNDS_OF("1e-12", COMMON, SYMMETRIC, BOUND_1E_12, "1e-12"),
+    BOUNDS_OF("1e-10", RARE, FROM_DATA, BOUND_1E_10, "1e-10"),
+    BOUNDS_OF("1e-8", RARE, FROM_DATA, BOUND_1E_8, "1e-8"),
+    BOUNDS_OF("1e-6", RARE, FROM_DATA, BOUND_1E_6, "1e-6"),
+    BOUNDS_OF("1e-5", USUAL, FROM_DATA, BOUND_1E_5, "1e-5"),
+    BOUNDS_OF("epsilon", RARE, FROM_DATA, BOUND_EPSILON, "FLT_EPSILON"),
+    BOUNDS_OF("other", RARE, FROM_DATA, BOUND_OF_DUMP, "another number"),
     {"one-for-zero", RARE, FROM_DATA, Y_ANY, 0, DOES(STEP_LEAST, LEAST_ONE_FOR_ZERO),
      "takes 1 where the scale would be 0, and has no other lower bound",
      "The scale is at least 1e-12; in the symmetric operators it may be 0."},
@@ -694,6 +680,7 @@ const struct hypothesis hypotheses[] = {
     DIVIDED_M("divided-m-1e-8", RARE, BOUND_1E_8, "1e-8) / DMAX"),
     DIVIDED_M("divided-m-1e-6", RARE, BOUND_1E_6, "1e-6) / DMAX"),
     DIVIDED_M("divided-m-epsilon", RARE, BOUND_EPSILON, "FLT_EPSILON) / DMAX"),
+    DIVIDED_M("divided-m-other", RARE, BOUND_OF_DUMP, "another number) / DMAX"),
     {"smoothquant-float16", USUAL, DYNAMIC_QUANT, Y_ANY, NEEDS(HALF_X) | NEEDS(X_NOT_BFLOAT16), SMOOTHQUANT(FLOAT16),
      "divides by max(m, 1e-5) / DMAX in float16, as SmoothQuant does in PyTorch", OTHER_DEFINITION},
     {"smoothquant-bfloat16", USUAL, DYNAMIC_QUANT, Y_ANY, NEEDS(HALF_X) | NEEDS(X_NOT_FLOAT16), SMOOTHQUANT(BFLOAT16),
@@ -895,14 +882,16 @@ static bool can_read(const struct array *array, int how)
     return how < READ_AS || (array->data && own != other && (half || own->bits == other->bits));
 }
 
-/* Whether the call has more than the kernel takes for all, and has the operands that it takes for other types. */
+/* Whether the call has more than the kernel takes for all, the operands that it takes for other types, and, to tell any
+ * bound from a wrong scale, two scales or more. */
 static bool has_what_is_chosen(const struct variant *variant, const struct call *call)
 {
     const struct array *operands = call->operands;
     const size_t scales = call->channels > 1 ? call->channels : call->columns;
     const int block = variant->choice[STEP_BLOCK];
 
-    return variant_size(block) <= (block < BLOCK_ROWS ? call->columns : call->rows) - 1 &&
+    return (!variant_has_other_bound(variant) || call->tokens > 1) &&
+           variant_size(block) <= (block < BLOCK_ROWS ? call->columns : call->rows) - 1 &&
            variant_size(variant->choice[STEP_SCALE_PLACE]) <= scales - 1 &&
            can_read(&operands[OPERAND_X], variant->choice[STEP_INPUT]) &&
            can_read(&operands[call->tokens > 0 ? OPERAND_SMOOTH : OPERAND_SCALE], variant->choice[STEP_SCALE]) &&

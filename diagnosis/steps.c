@@ -605,14 +605,16 @@ static enum bound_kind bound_kind(const struct arithmetic *a)
     return how < LEAST_BOUNDS ? BOUND_OF_SCALE : (enum bound_kind)((how - LEAST_BOUNDS) / BOUNDS);
 }
 
+const double steps_bounds[BOUNDS] = {1e-12, 1e-10, 1e-8, 1e-6, 1e-5, 0x1p-23};
+
 /* The bound, in the type of the row's parameters. */
 static double bound_of(const struct arithmetic *a)
 {
-    static const double bounds[BOUNDS] = {1e-12, 1e-10, 1e-8, 1e-6, 1e-5, 0x1p-23};
     const int how = choice(a, STEP_LEAST);
-    const double bound = how >= LEAST_BOUNDS      ? bounds[(how - LEAST_BOUNDS) % BOUNDS]
-                         : how == LEAST_MIN_SCALE ? (double)a->call->options.min_scale
-                                                  : bounds[BOUND_1E_12];
+    const double bound = variant_has_other_bound(a->variant) ? a->variant->bound.value
+                         : how >= LEAST_BOUNDS               ? steps_bounds[(how - LEAST_BOUNDS) % BOUNDS]
+                         : how == LEAST_MIN_SCALE            ? (double)a->call->options.min_scale
+                                                             : steps_bounds[BOUND_1E_12];
 
     return to_type(bound, choice(a, STEP_PRECISION));
 }

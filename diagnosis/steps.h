@@ -9,6 +9,9 @@
 /* The rules of row_quant, as choices of the steps that they decide. */
 extern const unsigned char row_rules[RULES][STEPS];
 
+/* The bounds that have names, and none. */
+extern const double steps_bounds[BOUNDS];
+
 /* The result of one step. */
 struct trace_line {
     const char *step;

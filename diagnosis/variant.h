@@ -117,8 +117,8 @@ enum unit_choice {
     UNIT_ONE_MORE,
     UNIT_OTHER_FACTOR, /* one division for two roundings, and the reverse */
 };
-/* Bounds that programs have. */
-enum bound { BOUND_1E_12, BOUND_1E_10, BOUND_1E_8, BOUND_1E_6, BOUND_1E_5, BOUND_EPSILON, BOUNDS };
+/* Bounds that programs have, and any other. */
+enum bound { BOUND_1E_12, BOUND_1E_10, BOUND_1E_8, BOUND_1E_6, BOUND_1E_5, BOUND_EPSILON, BOUND_OF_DUMP, BOUNDS };
 enum bound_kind { BOUND_OF_SCALE, BOUND_OF_LARGEST, ADDED_TO_SCALE, ADDED_TO_LARGEST, BOUND_KINDS };
 enum least_choice {
     LEAST_NONE = 1,
@@ -235,15 +235,30 @@ struct layout {
     size_t *row_of; /* for each row of the dump the row of y */
 };
 
+/* The number of BOUND_OF_DUMP: found in a dump, too. */
+struct other_bound {
+    double value;
+    int digits; /* how many say it; 0 is a power of two */
+};
+
 struct variant {
     unsigned char choice[STEPS];
     struct layout layout;
+    struct other_bound bound;
 };
 
 /* Whether int4 of y change others; then an element is all 32 bits of an integer before it is packed. */
 static inline int variant_packs(const struct variant *variant)
 {
     return variant->choice[STEP_LAYOUT] >= LAYOUT_WORDS_UNMASKED;
+}
+
+/* Whether the bound is any number. */
+static inline int variant_has_other_bound(const struct variant *variant)
+{
+    const int how = variant->choice[STEP_LEAST];
+
+    return how >= LEAST_BOUNDS && (how - LEAST_BOUNDS) % BOUNDS == BOUND_OF_DUMP;
 }
 
 /* The number in a choice; 0 if there is none. */

@@ -82,11 +82,13 @@ double weigh_all(const struct call *call)
 }
 
 /* What is read off the dump, in bits. */
-static double bits_of_layout(const struct call *call, const struct variant *variant)
+static double bits_of_reading(const struct call *call, const struct variant *variant)
 {
     const struct found_layout found = layout_describe(call, variant);
+    const double bits = variant_has_other_bound(variant) ? bits_of_number + log2(10) * variant->bound.digits : 0;
 
-    return found.is_untouched ? bits_of_number + log2((double)found.of) : (double)found.moved * log2((double)found.of);
+    return bits + (found.is_untouched ? bits_of_number : 0) +
+           log2((double)found.of) * (found.is_untouched ? 1 : (double)found.moved);
 }
 
 static double bits_of_part(const struct part *part)
@@ -103,7 +105,7 @@ double weigh_prior(const struct call *call, const struct hypothesis *const made[
     if (part->kind != PART_ALL) {
         bits -= 2 + bits_of_part(part);
     }
-    return bits - bits_of_layout(call, variant);
+    return bits - bits_of_reading(call, variant);
 }
 
 double weigh_device(const struct admission *admission)

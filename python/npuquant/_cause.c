@@ -238,16 +238,19 @@ static PyObject *describe_findings(const struct call *call, const struct diagnos
 
     for (int i = 0; findings && i < d->count; i++) {
         const struct finding *finding = &d->findings[i];
+        const bool has_bound = variant_has_other_bound(&finding->variant);
         PyObject *made = PyList_New(0);
         for (int k = 0; made && k < 2 && finding->hypotheses[k]; k++) {
             append(&made, describe_hypothesis(finding->hypotheses[k]));
         }
-        append(&findings, Py_BuildValue("{s:N,s:n,s:n,s:n,s:d,s:d,s:d,s:N,s:N}", KEY("hypotheses", made),
-                                        KEY("explained", finding->explained), KEY("unexplained", finding->unexplained),
-                                        KEY("newly_wrong", finding->newly_wrong), KEY("prior", finding->prior),
-                                        KEY("gained", finding->gained), KEY("score", finding_score(finding)),
-                                        KEY("layout", describe_layout(call, &finding->variant)),
-                                        KEY("part", describe_part(&finding->part))));
+        append(&findings,
+               Py_BuildValue("{s:N,s:n,s:n,s:n,s:d,s:d,s:d,s:N,s:N,s:N}", KEY("hypotheses", made),
+                             KEY("explained", finding->explained), KEY("unexplained", finding->unexplained),
+                             KEY("newly_wrong", finding->newly_wrong), KEY("prior", finding->prior),
+                             KEY("gained", finding->gained), KEY("score", finding_score(finding)),
+                             KEY("layout", describe_layout(call, &finding->variant)),
+                             KEY("bound", has_bound ? PyFloat_FromDouble(finding->variant.bound.value) : none()),
+                             KEY("part", describe_part(&finding->part))));
     }
     return findings;
 }
@@ -442,7 +445,7 @@ static PyObject *explain_kept(PyObject *module, PyObject *given)
 /* The variant of a hypothesis, with some begin of an untouched part, or some order of rows. */
 static struct variant example_of(const struct hypothesis *hypothesis, const struct call *call, size_t *row_of)
 {
-    struct variant variant = {.choice = {0}};
+    struct variant variant = {.choice = {0}, .bound = {.value = 3e-9}};
 
     (void)hypothesis_add(hypothesis, &variant);
     switch (variant.choice[STEP_LAYOUT]) {
@@ -539,7 +542,7 @@ static PyObject *predict_bits(struct call *call, const struct hypothesis *hypoth
         uint64_t *to = (uint64_t *)PyBytes_AS_STRING(bits);
         Py_BEGIN_ALLOW_THREADS;
         const struct state caller = enter_state();
-        const struct variant variant = hypothesis ? example_of(hypothesis, call, row_of) : (struct variant){{0}, {0}};
+        const struct variant variant = hypothesis ? example_of(hypothesis, call, row_of) : (struct variant){.choice = {0}};
         struct predictor p = {.call = call, .variant = &variant};
         if (trials->rows) {
             predict_trials(&p, call, trials, to);

@@ -45,6 +45,7 @@ class Finding(NamedTuple):
     unexplained: int  # the other differing elements
     newly_wrong: int  # equal elements that it would change
     weight: Dict[str, float]  # in bits: prior, gained and score
+    bound: Optional[float]  # the lower bound, if it is another than those that have names
     layout: Optional[Dict[str, Any]]  # where rows or columns really are, if the layout is wrong
     part: Optional[Dict[str, Any]]  # the only rows or columns with the mistake
 
@@ -143,8 +144,8 @@ class Diagnosis:
         admissible: how many differences the device's division may make; None for an operator without such a division.
         results: the number of elements that differ, for each result that was compared.
         findings: the best findings, the best first.
-        first_place: the findings that explain everything. Several of them give the same bits for these inputs; the
-            inputs of hard_inputs() are meant to tell them apart.
+        first_place: the findings that explain everything, without those that are 1,000 times less likely than the first.
+            Several of them give the same bits for these inputs; the inputs of hard_inputs() are meant to tell them apart.
         element: an element that differs, step by step; None if nothing differs.
     """
 

@@ -214,8 +214,9 @@ def _finding_json(finding: Facts) -> Dict[str, Any]:
     counts = {count: finding[count] for count in ("explained", "unexplained", "newly_wrong")}
     weight = {bits: round(finding[bits], 1) for bits in ("prior", "gained", "score")}
     places = {where: dict(finding[where]) for where in ("layout", "part") if finding[where]}
+    bound = {"bound": finding["bound"]} if finding["bound"] else {}
     return {"hypotheses": [dict(hypothesis) for hypothesis in finding["hypotheses"]], **counts, "weight": weight,
-            **places}
+            **bound, **places}
 
 
 def _advice_lines(finding: Facts) -> Iterator[str]:
@@ -223,6 +224,8 @@ def _advice_lines(finding: Facts) -> Iterator[str]:
         yield _wrapped(f"{hypothesis['name']}: the kernel {hypothesis['what']}.")
         yield _wrapped(hypothesis["advice"])
     layout, part = finding["layout"], finding["part"]
+    if finding["bound"]:
+        yield f"  In this dump the number is {finding['bound']}."
     if layout and "unit" in layout:
         begin, of, multiple = layout["untouched_from"], layout["of"], layout["multiple_of"]
         known = f", a multiple of {multiple}" if multiple > 1 else ""

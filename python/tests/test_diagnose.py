@@ -10,6 +10,7 @@ import threading
 import time
 import zlib
 
+import dynamic_kernels
 import numpy as np
 import npuquant
 import numpy_operators as expected
@@ -147,6 +148,35 @@ def test_a_mistake_is_named(mistake, operator, arguments):
             dtype = call.arguments.get("dtype")
             values = expected.unpack(values) if dtype == "quint4x2" else values
         assert text.endswith(in_text(values[element.index], dtype))
+
+
+PLAIN = {"without": ("smooth_scales", "group_index")}
+
+
+@pytest.mark.parametrize("operator, arguments, kinds", [
+    ("dynamic_quant", PLAIN, ("least", "least-m", "added", "added-m", "divided-m")),
+    ("dynamic_quant_asymmetric", PLAIN, ("least", "added")),
+    ("dynamic_block_quant", {"block": 32}, ("least", "least-m", "added", "added-m", "divided-m")),
+    ("row_quant", {"rule": "swiglu"}, ("least", "least-m", "added", "added-m")),
+])
+@pytest.mark.parametrize("bound", [3e-9, 1e-4, 2.5e-7, 1.23456e-6, 2.0**-14])
+def test_any_bound_is_named(operator, arguments, kinds, bound, monkeypatch):
+    """On rows of all sizes, some of zeros. The number is that of the kernel."""
+    monkeypatch.setitem(dynamic_kernels.BOUNDS, "other", bound)
+    call = Call(operator, (48, 64), **arguments)
+    rng = np.random.default_rng(1)
+    sizes = np.where(np.arange(48) % 9 == 0, 0, 10 ** -rng.uniform(0, 12, 48))[:, None]
+    call.inputs["x"] = (rng.normal(size=(48, 64)) * sizes).astype(f4)
+    for kind in kinds:
+        found = call.diagnosis(run(call, {f"{kind}-other"}))
+        named = {each.name: each.bound for each in found.first_place}  # a scale can be the bound times DMAX, too
+        assert (found.verdict, found.findings[0].bound, named[f"{kind}-other"]) == ("explained", bound, bound)
+        assert f"In this dump the number is {bound}." in str(found)
+        assert found.to_dict()["findings"][0]["bound"] == bound
+    alone = np.flatnonzero(sizes == 0)[:1]  # one wrong scale is no bound
+    results = run(call, set())
+    results["scale"][alone] = 1.23456e-6
+    assert not any(each.bound for each in call.diagnosis(results).first_place)
 
 
 def test_to_dict():

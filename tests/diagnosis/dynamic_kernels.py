@@ -22,7 +22,8 @@ from numeric import (
 )
 from numpy_operators import floats, round_to
 
-BOUNDS = {"1e-12": 1e-12, "1e-10": 1e-10, "1e-8": 1e-8, "1e-6": 1e-6, "1e-5": 1e-5, "epsilon": 2.0**-23}
+BOUNDS = {"1e-12": 1e-12, "1e-10": 1e-10, "1e-8": 1e-8, "1e-6": 1e-6, "1e-5": 1e-5, "epsilon": 2.0**-23,
+          "other": 3e-9}
 
 
 def bound(what, machine, mistakes):
@@ -227,9 +228,9 @@ def grouped_swiglu(largest, v, greatest, spread, machine, mistakes):
     return in_type(t, "float16"), scale
 
 
-def divided_m(least):
+def divided_m(name):
     def rule(largest, v, greatest, spread, machine, mistakes):
-        largest = np.maximum(machine.keeps(largest), machine.keeps(machine.type(least)))
+        largest = np.maximum(machine.keeps(largest), machine.keeps(machine.type(BOUNDS[name])))
         t, scale = moe_routing(largest, machine.keeps(v), greatest, spread, machine, mistakes)
         return product(t, mistakes), scale
     return rule
@@ -238,7 +239,7 @@ def divided_m(least):
 def smoothquant_in(dtype):
     def rule(largest, v, greatest, spread, machine, mistakes):
         machine.keeps = lambda t: in_type(t, dtype)
-        return divided_m(1e-5)(largest, v, greatest, spread, machine, mistakes)
+        return divided_m("1e-5")(largest, v, greatest, spread, machine, mistakes)
     return rule
 
 
@@ -254,7 +255,7 @@ def groups_bfloat16(largest, v, greatest, spread, machine, mistakes):
     return ROUNDINGS["half-away"](machine.compute(np.divide, v, spread(scale)).astype(f8)), scale
 
 
-DIVIDED_M = {"smoothquant" if name == "1e-5" else f"divided-m-{name}": divided_m(least) for name, least in BOUNDS.items()}
+DIVIDED_M = {"smoothquant" if name == "1e-5" else f"divided-m-{name}": divided_m(name) for name in BOUNDS}
 
 
 SYMMETRIC_RULES = {

@@ -36,7 +36,7 @@ static void copy_results(const struct random_call *random, struct array theirs[R
 /* The results of a kernel with up to three mistakes; layout mistakes come by chance only. */
 static void put_mistakes(const struct random_call *random, struct array theirs[RESULTS])
 {
-    struct variant variant = {.choice = {0}};
+    struct variant variant = {.choice = {0}, .bound = {.value = 3e-9}};
 
     for (int i = (int)choose(3); i >= 0; i--) {
         const struct hypothesis *hypothesis = &hypotheses[choose((size_t)hypothesis_count)];
