@@ -112,7 +112,7 @@ static void survey(struct search *s)
         }
     }
     s->to_explain = evidence.elements;
-    s->bits_to_explain = evidence_bits(&evidence);
+    s->bits_to_explain = evidence_bits(&evidence, false);
 }
 
 /* ---- the sample ------------------------------------------------------------------------------------------------- */
@@ -323,7 +323,7 @@ static bool confirm(struct search *s, struct finding *finding)
         box_join(&finding->left, &part->left);
         evidence_join(&evidence, &c.tallies[i].evidence);
     }
-    finding->gained = evidence_bits(&evidence);
+    finding->gained = evidence_bits(&evidence, finding->hypotheses[1] != NULL);
     free(c.tokens);
     return true;
 }

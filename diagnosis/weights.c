@@ -41,13 +41,16 @@ double box_area(const struct box *box)
 void evidence_add(struct evidence *evidence, npuq_dtype dtype, uint64_t ours, uint64_t theirs)
 {
     enum { MOST = 8 };
-    unsigned char *bits = &evidence->bits[(theirs * 0x9E3779B97F4A7C15U) >> 56];
+    const size_t value = (theirs * 0x9E3779B97F4A7C15U) >> 56;
     unsigned char worth = 1;
 
     for (uint64_t steps = dtype_distance(dtype, ours, theirs); steps > 1 && worth < MOST; steps /= 2) {
         worth++;
     }
-    *bits = worth > *bits ? worth : *bits;
+    evidence->bits[value] = worth > evidence->bits[value] ? worth : evidence->bits[value];
+    if (evidence->counts[value] < bits_of_value) {
+        evidence->counts[value]++;
+    }
     evidence->elements++;
 }
 
@@ -55,16 +58,19 @@ void evidence_join(struct evidence *evidence, const struct evidence *other)
 {
     evidence->elements += other->elements;
     for (int i = 0; i < VALUES; i++) {
+        const int count = evidence->counts[i] + other->counts[i];
         evidence->bits[i] = other->bits[i] > evidence->bits[i] ? other->bits[i] : evidence->bits[i];
+        evidence->counts[i] = (unsigned char)(count < bits_of_value ? count : bits_of_value);
     }
 }
 
-double evidence_bits(const struct evidence *evidence)
+double evidence_bits(const struct evidence *evidence, bool is_limited)
 {
-    double bits = (double)evidence->elements;
+    double bits = is_limited ? 0 : (double)evidence->elements;
 
     for (int i = 0; i < VALUES; i++) {
-        bits += evidence->bits[i] > 1 ? evidence->bits[i] - 1 : 0;
+        const double first = evidence->bits[i] > 1 ? evidence->bits[i] - 1 : 0;
+        bits += is_limited ? fmin(first + evidence->counts[i], bits_of_value) : first;
     }
     return bits;
 }

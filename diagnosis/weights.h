@@ -13,6 +13,9 @@ static const double bits_of_proof = 20;
 static const double bits_of_rare = 10;
 /* A number that is read off the dump, such as the value of untouched elements. */
 static const double bits_of_number = 8;
+/* What all elements with one value are worth at most, if two mistakes give it. A great mistake leaves few values:
+ * saturated, infinite or NaN. Many pairs give those. */
+static const double bits_of_value = 8;
 /* An equal element that an explanation would change. */
 static const double bits_of_newly_wrong = 10;
 
@@ -30,12 +33,13 @@ double box_area(const struct box *box);
 enum { VALUES = 256 };
 struct evidence {
     size_t elements;
-    unsigned char bits[VALUES]; /* for each value, or some values together, what the first such element is worth */
+    unsigned char bits[VALUES];   /* for each value, or some values together, what the first such element is worth */
+    unsigned char counts[VALUES]; /* how many such elements, or bits_of_value if there are more */
 };
 
 void evidence_add(struct evidence *evidence, npuq_dtype dtype, uint64_t ours, uint64_t theirs);
 void evidence_join(struct evidence *evidence, const struct evidence *other);
-double evidence_bits(const struct evidence *evidence);
+double evidence_bits(const struct evidence *evidence, bool is_limited);
 
 /* log2 of the probability of one hypothesis or two, of all that the call could have. The second may be null. */
 double weigh_prior(const struct call *call, const struct hypothesis *const hypotheses[2], const struct variant *variant,

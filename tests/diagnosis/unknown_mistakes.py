@@ -139,7 +139,7 @@ OF_SCALES = {
     "scale of every second column": lambda s, rng: np.repeat(s[..., ::2], 2, axis=-1)[..., : s.shape[-1]],
     "scale of the other half": halves_exchanged,
     "scale reversed": lambda s, rng: s[..., ::-1],
-    "scale averaged": lambda s, rng: np.full_like(s, np.mean(np.where(np.isfinite(s), s, 0))),
+    "scale is the median": lambda s, rng: np.full_like(s, np.median(s[np.isfinite(s)])),
     "scale wrong in one column": only(np.s_[..., 3:4], lambda s, rng: s * 3),
 }
 OF_OFFSETS = {
@@ -149,7 +149,7 @@ OF_OFFSETS = {
     "offset reversed": lambda z, rng: z[..., ::-1],
     "offset of the column two before": beside(2),
     "offset of the other half": halves_exchanged,
-    "offset averaged": lambda z, rng: np.full_like(z, np.mean(np.where(np.isfinite(z), z, 0))),
+    "offset is the median": lambda z, rng: np.full_like(z, np.median(z[np.isfinite(z)])),
 }
 OF_SMOOTH = {
     "smooth scale twice": lambda s, rng: s * s,
