@@ -542,7 +542,8 @@ static PyObject *predict_bits(struct call *call, const struct hypothesis *hypoth
         uint64_t *to = (uint64_t *)PyBytes_AS_STRING(bits);
         Py_BEGIN_ALLOW_THREADS;
         const struct state caller = enter_state();
-        const struct variant variant = hypothesis ? example_of(hypothesis, call, row_of) : (struct variant){.choice = {0}};
+        const struct variant variant =
+            hypothesis ? example_of(hypothesis, call, row_of) : (struct variant){.choice = {0}};
         struct predictor p = {.call = call, .variant = &variant};
         if (trials->rows) {
             predict_trials(&p, call, trials, to);
