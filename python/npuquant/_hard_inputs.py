@@ -240,8 +240,8 @@ class Maker:
 
     def __init__(self, form: Form, y: Result, seed: int, keep: Callable[..., Any]):
         """y: the type of the first result. keep(operands): the results of a call, and the call for _native."""
-        self.form, self.random, self.keep = form, Random(seed), keep
-        self.y = y.name
+        self.form, self.random, self.keep, self.y = form, Random(seed), keep, y.name
+        self.kind = form.operands["x"].kind
         self.rounded = "int8" if form.is_dynamic and y.name == "uint8" else y.name
         self.stored = {role: self._parameter(role, operand) for role, operand in form.operands.items()
                        if role not in ("x", "groups")}
@@ -284,7 +284,7 @@ class Maker:
             # Within a group all are one number times a power of two, so a row can have equal products, to the bit. Some
             # are so large that an x that is subnormal in float32 counts.
             columns = self.form.columns
-            is_wide = "float16" not in (kind.name, self.form.operands["x"].kind.name)
+            is_wide = "float16" not in (kind.name, self.kind.name)
             factor = np.where((i % columns % 16 == 9) & is_wide, 2.0**100, np.ldexp(1.0, random.below(4, n) - 1))
             values = np.array([1.375, 1.625, 1.1875, 1.8125])[i // columns % 4] * factor
         elif role == "row scale":
@@ -299,10 +299,11 @@ class Maker:
         elif role == "offset":
             values = self._offset(i, kind)
         elif kind.dtype.itemsize == 8:  # words
-            nine_bits = _stored(np.clip(self._offset(i, kind), -256, 255), INPUTS["int32"]).astype(np.uint64)
+            offset = _stored(np.clip(self._offset(i, kind), -256, 255), INPUTS["int32"]).astype(np.uint64)
             low_bits = random.below(0x2000, n).astype(np.uint64)
-            words = _bits(_stored(self._scale(i), INPUTS["float32"])) | low_bits | (nine_bits & np.uint64(0x1FF)) << np.uint64(37)
-            return (words | np.uint64(1 << 46)).astype(kind.dtype)
+            scale_bits = _bits(_stored(self._scale(i), INPUTS["float32"])) | low_bits
+            nine_bits = (offset & np.uint64(0x1FF)) << np.uint64(37)
+            return (np.uint64(1 << 46) | nine_bits | scale_bits).astype(kind.dtype)
         else:
             values = self._scale(i)
         return _stored(values, kind)
@@ -381,7 +382,7 @@ class Maker:
             drawn += n
             i = self.random.below(self.form.count, n).astype(np.int64)
             at = self.channel[i]
-            new = {"x": _stored(self._draw_x(i), self.form.operands["x"].kind)}
+            new = {"x": _stored(self._draw_x(i), self.kind)}
             redraws = np.zeros(n, bool)
             if "scale" in stored:
                 redraws = self.random.one_in(3, n) & ~self.reserved_scales[at]
@@ -423,8 +424,7 @@ class Maker:
         """New values for all of x; kinds has the kind of each token."""
         form, random, at, n = self.form, self.random, self.token, self.form.count
         tokens = kinds.size
-        dmax = _DMAX[self.rounded]
-        asymmetric = form.operator == "dynamic_quant_asymmetric"
+        dmax, asymmetric = _DMAX[self.rounded], form.operator == "dynamic_quant_asymmetric"
         size = random.magnitude(-7, 7, tokens)
         least = float(form.settings.get("min_scale", 0))
         if least > 0:  # half of the blocks get the size where the limit begins
@@ -439,7 +439,7 @@ class Maker:
                             random.between(3e4, 65504, tokens) * random.pick([1, -1], tokens))
         # The extremes give round parameters: halves are exact. With an offset of a quarter, an x of 24 bits can make
         # _BELOW_HALF.
-        quarter = asymmetric and form.operands["x"].kind.name == "float32"
+        quarter = asymmetric and self.kind.name == "float32"
         middle = random.pick([0, -0.75], tokens) * quarter
         top = dmax + 0.5 * asymmetric
         halves = np.rint(random.between(-2 * top, 2 * top, n)) / 2
@@ -470,19 +470,19 @@ class Maker:
             are[at[np.unique(self.token[at], return_index=True)[1]]] = True
         return high, low if asymmetric else -high, are
 
-    def _begin_tokens(self, kind: Result) -> None:
+    def _begin_tokens(self) -> None:
         """Draws x. Where there are tokens enough, one of each kind stays. Otherwise the first one stays, of a kind that
         does not hide most mistakes, and of several draws the one on which most mistakes differ."""
         tokens = self.begin.size
         kinds = (14 + 3 * np.arange(tokens)) % _ROW_KINDS
         if tokens >= 2 * _ROW_KINDS:
             self.reserved[:self.begin[_ROW_KINDS]] = True
-            self.stored["x"] = self._draw_within(_stored(self._draw_rows(kinds), kind))
+            self.stored["x"] = self._draw_within(_stored(self._draw_rows(kinds), self.kind))
             return
         draws = []
         for number in range(max(1, min(8 // tokens, 2**16 // self.form.count))):
             kinds[0] = 14 if number % 2 == 0 else 5
-            self.stored["x"] = self._draw_within(_stored(self._draw_rows(kinds), kind))
+            self.stored["x"] = self._draw_within(_stored(self._draw_rows(kinds), self.kind))
             draws.append((len(self._compare()), number, self.stored["x"]))
         self.stored["x"] = min(draws)[2]
         self.reserved = self._extremes(self.stored["x"])[2] & (self.token == 0)
@@ -502,7 +502,7 @@ class Maker:
             # Or where float16 rounds it across a half: a rule may do that.
             beyond = np.ldexp(random.pick([1.0, -1.0], n), np.frexp(target)[1] - 12)
             target = target + np.where(random.one_in(2, n), beyond, 0)
-        drawn = _stored(random.near((target - offset[at]) / back[at] / self.smooth), form.operands["x"].kind)
+        drawn = _stored(random.near((target - offset[at]) / back[at] / self.smooth), self.kind)
         signed = (_loaded(drawn) * self.smooth).astype(np.float32)
         within = (signed > low[at]) & (signed < high[at]) & ~self.reserved & ~are_extremes
         return np.where(within, drawn, x)
@@ -517,7 +517,7 @@ class Maker:
                 break
             frozen = np.logical_or.reduceat(self.reserved, self.begin)
             if number % 2 and not frozen.all():
-                drawn = _stored(self._draw_rows(random.below(_ROW_KINDS, tokens)), form.operands["x"].kind)
+                drawn = _stored(self._draw_rows(random.below(_ROW_KINDS, tokens)), self.kind)
                 drawn = np.where(frozen[at], x, drawn)
             else:
                 drawn = self._draw_within(np.where(frozen[at], x, drawn))
@@ -573,19 +573,20 @@ class Maker:
                 if same != number or not changed]
 
     def make(self) -> None:
-        form, kind = self.form, self.form.operands["x"].kind
+        form = self.form
         if form.is_dynamic:
             self._find_tokens(self.keep(form.arrays(self.stored))[0][1].size)
-            self._begin_tokens(kind)
+            self._begin_tokens()
         else:
             self.channel = form.channels()
             self.reserved_scales = np.zeros(self.channel.max() + 1, bool)
-            self.stored["x"] = _stored(self._draw_x(np.arange(form.count)), kind)
+            self.stored["x"] = _stored(self._draw_x(np.arange(form.count)), self.kind)
+        separate = self._separate_tokens if form.is_dynamic else self._separate_elements
         hopeless: List[int] = []
         for _ in range(_PASSES):
             pairs = [pair for pair in self._compare() if pair[0] not in hopeless]
             if not pairs:
                 return
-            (self._separate_tokens if form.is_dynamic else self._separate_elements)(pairs)
+            separate(pairs)
             hopeless += [number for number, _ in pairs]
         self._compare()
