@@ -16,6 +16,7 @@ _RESULTS = "y", "scale", "offset"
 _MOST_DIFFERING = 2**20
 #: Stored bits of the significands.
 _FRACTIONS = {"float32": 23, "float16": 10, "bfloat16": 7}
+_LIMITS = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-2**31, 2**31 - 1), "quint4x2": (-8, 7)}
 
 
 class Call(NamedTuple):
@@ -251,7 +252,8 @@ def _words(result: _Result) -> List[Word]:
     is_said = any(word.explains_all for word in words)
     if not is_said and len(held) >= _LEAST_HELD and (_bits(held) == _bits(held)[0]).all():
         value = _value_text(result.dtype, held[0])
-        words.insert(0, Word("constant", f"{result.name} is {value} in every element that differs.", True, 1))
+        saturates = result.dtype in _LIMITS and held[0] in _LIMITS[result.dtype]  # so other mistakes leave the same
+        words.insert(0, Word("constant", f"{result.name} is {value} in every element that differs.", not saturates, 1))
     return words
 
 
@@ -338,8 +340,7 @@ def _integer_clue(result: _Result, points: np.ndarray, shift: float) -> Iterator
 
     points: elements, and their values before rounding; shift: 128 if uint8 is made of int8."""
     codes, expected = (_numbers(result.dtype, each) - shift for each in result.pairs(points["at"]))
-    limits = (-8, 7) if result.dtype == "quint4x2" else (np.iinfo(result.dtype).min, np.iinfo(result.dtype).max)
-    low, high = (limit - shift for limit in limits)
+    low, high = (limit - shift for limit in _LIMITS[result.dtype])
     taken = np.isfinite(points["t"]) & (codes > low) & (codes < high)
     t, codes, expected = points["t"][taken], codes[taken], expected[taken]
     of = len(t)
