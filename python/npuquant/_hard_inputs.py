@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tup
 import numpy as np
 
 from . import _native
+from ._experts import from_float, to_float
 from ._tensors import INPUTS, Result
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
@@ -45,9 +46,7 @@ def _stored(values: Any, kind: Result) -> np.ndarray:
     """Values in their type, saturated; an int4 in a byte of its own. All NaN are one: machines differ in theirs."""
     values = np.asarray(values, np.float64)
     if kind.name == "bfloat16":
-        bits = values.astype(np.float32).view(np.uint32)
-        rounded = (bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)
-        return np.where(np.isnan(values), 0x7FC0, rounded).astype(np.uint16)
+        return from_float(values.astype(np.float32), kind.name)
     if kind.dtype.kind == "f":
         made = values.astype(np.float32).astype(kind.dtype)
         return np.where(np.isnan(values), kind.dtype.type(np.nan), made)
@@ -61,7 +60,7 @@ def _loaded(stored: np.ndarray) -> np.ndarray:
     if stored.dtype.itemsize == 8:
         return (stored.astype(np.uint64) & np.uint64(0xFFFFE000)).astype(np.uint32).view(np.float32).astype(np.float64)
     if stored.dtype == np.uint16:
-        return (stored.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+        return to_float(stored).astype(np.float64)
     return stored.astype(np.float64)
 
 
