@@ -76,7 +76,7 @@ RARE_PAIRS = (
     ("quantize", {}, "offset-integer", "round-first"),
     ("dynamic_quant", {}, "least-1e-6", "scale-bfloat16"),
     ("dynamic_quant", {}, "relu", "dmax-first"),
-    ("dynamic_quant", {}, "inverse-first", "added-m-1e-6"),
+    ("dynamic_quant", {}, "dmax-first", "added-m-1e-6"),
     ("dynamic_quant", {}, "added-1e-5", "division"),
     ("dynamic_quant", {}, "float64", "smooth-bfloat16"),
     ("dynamic_quant_asymmetric", {}, "symmetric-range", "nan-low"),
