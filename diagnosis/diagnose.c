@@ -445,9 +445,14 @@ static double exceeds(const struct search *s, struct variant *variant, size_t i,
  * none does. A returned factor falls as bounds grow. */
 static bool narrow(const struct search *s, struct variant *variant, size_t i, uint32_t range[2])
 {
-    const double sign = exceeds(s, variant, i, 0) > exceeds(s, variant, i, INFINITE) ? -1 : 1;
+    const double least = exceeds(s, variant, i, 0);
+    const double most = exceeds(s, variant, i, INFINITE);
+    const double sign = least > most ? -1 : 1;
     uint32_t ends[2];
 
+    if (sign * least > 0 || sign * most < 0) {
+        return false;
+    }
     for (int k = 0; k < 2; k++) {
         uint32_t first = range[0];
         uint32_t end = range[1];
@@ -477,7 +482,7 @@ static bool fit_bound(const struct search *s, struct variant *variant)
     struct other_bound *bound = &variant->bound;
     uint32_t range[2] = {0, INFINITE};
 
-    if (s->diagnosis->differing[RESULT_SCALE] == 0 || !narrow(s, variant, s->least_at, range)) {
+    if (s->diagnosis->differing[RESULT_SCALE] == 0 || !narrow(s, variant, s->least_at, range) || range[0] == 0) {
         return false;
     }
     for (size_t k = 0, seen = 0; k < s->sample_count && seen < LOOKED_AT_SCALES; k++) {
