@@ -825,8 +825,6 @@ static uint64_t traits_of(const struct call *call)
                 : !given_scales || y == NPUQ_INT32 || (long_product && !(call->op == GROUP_QUANT && offset->data));
     /* A float16 scale makes no subnormals of integers. A bias that is subnormal itself does not count. */
     const bool subnormals = anti_quant || call->op == DEQUANT ? (y_wide && is_wide(scale->dtype)) || row_scale : wide;
-    const bool large_smooth =
-        operands[OPERAND_SMOOTH].data && operands[OPERAND_SMOOTH].dtype != NPUQ_FLOAT16 && x != NPUQ_FLOAT16;
     const bool row_ranges = dynamic && !blocks && !call->options.per_tensor;
     const bool new_subnormals = anti_quant ? float_offset : row_scale && !float_bias;
 
@@ -866,7 +864,7 @@ static uint64_t traits_of(const struct call *call)
                 NEEDS(OVER_BFLOAT16)) |
            when(!(by_division && rule[STEP_FORM] == FORM_DIVIDED), NEEDS(OTHER_SCALING)) |
            when(rule[STEP_FORM] != FORM_FACTOR, NEEDS(SMALL_SCALE)) |
-           when(row_ranges && call->rows > 1 && !large_smooth, NEEDS(TENSOR_RANGE)) |
+           when(row_ranges && call->rows > 1, NEEDS(TENSOR_RANGE)) |
            when(row_ranges && call->rows > 1 && call->columns > 1, NEEDS(COLUMN_RANGES)) |
            when(regroups(call, GROUPED_WITHOUT_EMPTY), NEEDS(EMPTY_GROUP)) |
            when(regroups(call, GROUPED_BY_WORDS), NEEDS(WORDS)) | when(bias->data && call->columns > 1, NEEDS(BIASES));

@@ -57,7 +57,7 @@ enum need {
     NEED_FRACTALS,   /* y is several blocks of FRACTAL_NZ, without a rest */
     NEED_FRACTALS_OF_X,
     NEED_ROW_RANGES,    /* each row has its own range */
-    NEED_TENSOR_RANGE,  /* and smooth scales are not so large that all of x is NaN in float16, as it is of a NaN */
+    NEED_TENSOR_RANGE,  /* of two rows or more */
     NEED_COLUMN_RANGES, /* and each column, of several, could have one */
     NEED_EMPTY_GROUP,   /* before a group that has rows */
     NEED_WORDS,         /* group_index says something else as words of 32 bits */

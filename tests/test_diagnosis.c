@@ -988,7 +988,7 @@ static void test_checksum(void **unused)
         {DYNAMIC_QUANT_ASYMMETRIC,
          {.y_dtype = NPUQ_INT8},
          {[OPERAND_X] = "bfloat16", [OPERAND_SMOOTH] = "float32"},
-         0x5DA1A17B40FD229D},
+         0x800066B87748A4C2},
         {REQUANT,
          {.y_dtype = NPUQ_INT8},
          {[OPERAND_X] = "int32", [OPERAND_SCALE] = "uint64", [OPERAND_BIAS] = "int32"},

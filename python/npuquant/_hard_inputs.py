@@ -451,7 +451,7 @@ class Maker:
         kind = kinds[at]
         x = np.select([kind == 7, (kind == 8) | (kind == 15), kind == 12, kind == 13],
                       [np.zeros(n), constant[at] * even, halves * even, normal * subnormal[at]],
-                      (normal * size[at] + shift[at]) * factor[at] / self.smooth)
+                      (normal * size[at] + shift[at]) * factor[at] / np.where(kind == 1, 1, self.smooth))  # 1: large products, which float16 does not hide
         spot = self.begin + (random.fraction(tokens) * self.length).astype(np.intp)
         for one, value in (9, np.nan), (10, np.inf), (11, -np.inf), (14, -9 * size[kinds == 14]):
             x[spot[kinds == one]] = value

@@ -636,7 +636,7 @@ def test_seeds():
     sums = [sum(zlib.crc32(array.astype(array.dtype.newbyteorder("<")).tobytes())
                 for array in npuquant.hard_inputs(name, (8, 48)).inputs.values())
             for name in ("npu_group_quant", "npu_dynamic_quant_asymmetric", "npu_anti_quant", "dequant", "requant")]
-    assert sums == [9061311742, 7333545646, 7939657815, 10905088036, 5211467467]
+    assert sums == [9061311742, 4315106883, 7939657815, 10905088036, 5211467467]
 
 
 def test_what_is_made():

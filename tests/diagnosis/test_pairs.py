@@ -68,6 +68,16 @@ PAIRS = (
     ("requant", {}, "bias-left-out", "truncate"),
     ("requant", {}, "scale-bfloat16", "offset-of-next"),
     ("requant", {}, "unsigned-int8", "truncate"),
+    ("requant", {}, "gemmlowp", "bias-left-out"),
+    ("dynamic_quant", {}, "range-of-4-rows", "floor"),
+    ("dynamic_quant", {}, "running-range", "truncate"),
+    ("dynamic_quant", INT4, "words-unmasked", "truncate"),
+    ("dynamic_block_quant", {"block": 16}, "groups-bfloat16", "scale-of-next-block"),
+    ("quantize", {}, "x-read-as-bfloat16", "truncate"),
+    ("group_quant", {}, "operands-float16", "truncate"),
+    ("anti_quant", {"dtypes": {"x": "quint4x2"}}, "x-borrowed", "scale-of-next"),
+    ("anti_quant", {}, "x-read-as-uint8", "result-truncated"),
+    ("dequant", {}, "scale-read-as-bfloat16", "bias-left-out"),
 )
 
 # One of the two changes few elements, or only elements that the other changes: hard inputs show both.
@@ -78,6 +88,8 @@ RARE_PAIRS = (
     ("dynamic_quant", {}, "relu", "dmax-first"),
     ("dynamic_quant", {}, "dmax-first", "added-m-1e-6"),
     ("dynamic_quant", {}, "added-1e-5", "division"),
+    ("dynamic_quant", {}, "least-other", "floor"),
+    ("dynamic_quant", {}, "range-of-16", "half-away"),
     ("dynamic_quant", {}, "float64", "smooth-bfloat16"),
     ("dynamic_quant_asymmetric", {}, "symmetric-range", "nan-low"),
     ("dynamic_block_quant", {"block": 16}, "one-division", "ceiling"),
