@@ -145,8 +145,11 @@ static void check_diagnosis(const struct random_call *random, const struct array
         const size_t left = count_differences(random, theirs, finding);
         const size_t mismatches = finding->unexplained + finding->newly_wrong;
         const size_t excused = differing - finding->explained - finding->unexplained;
+        const struct finding *best = &diagnosis.findings[0];
+        const bool is_first = mismatches == 0 && finding->explained == best->explained &&
+                              finding_score(finding) >= finding_score(best) - bits_of_rare;
         if (left != mismatches + excused || (excused > 0 && excused > count_admissible(random, theirs)) ||
-            (mismatches == 0 && finding->explained == diagnosis.findings[0].explained) != (i < diagnosis.first_place)) {
+            is_first != (i < diagnosis.first_place)) {
             FINDING("%s: %zu explained, %zu not, %zu new, %zu excused; %zu of %zu are left",
                     finding->hypotheses[0]->name, finding->explained, finding->unexplained, finding->newly_wrong,
                     excused, left, differing);
