@@ -55,6 +55,11 @@ def as_if_unwritten(y, call):
     return ["rows-untouched"] if "rows-untouched" in call.mistakes and (y == y.flat[0]).all() else []
 
 
+def without_numbers(names):
+    """Without bounds of any number, if a bound with a name gives the same: it has the name."""
+    return [name for name in names if not name.endswith("-other")] or names
+
+
 class Outcome:
     """Of a call: what is said about a right kernel, and the mistakes by the bits that they give."""
 
@@ -68,7 +73,7 @@ class Outcome:
                 alike.setdefault(digest(results), (results, []))[1].extend(made)
             self.said, *self.said_of = pool.map(lambda results: call.diagnose(results[0]), alike.values())
         (_, self.unseen), *seen = alike.values()
-        self.mistakes = [names + as_if_unwritten(results["y"], call) for results, names in seen]
+        self.mistakes = [without_numbers(names) + as_if_unwritten(results["y"], call) for results, names in seen]
         self.possible = call.mistakes
         self.by_hard_inputs = sum(call.changed[name] > 0 and call.same_as[name] is None for name in call.mistakes)
 
