@@ -50,9 +50,11 @@ def thread_pool():
     return concurrent.futures.ThreadPoolExecutor(os.cpu_count(), initializer=np.seterr, initargs=["ignore"])
 
 
-def as_if_unwritten(y, call):
-    """A result of one value looks like memory that held it before, and to which nothing was written."""
-    return ["rows-untouched"] if "rows-untouched" in call.mistakes and (y == y.flat[0]).all() else []
+def as_if_unwritten(results, right, call):
+    """A y of one value looks like memory that held it before, and to which nothing was written."""
+    y = results["y"]
+    is_alike = (y == y.flat[0]).all() and digest({**results, "y": right["y"]}) == digest(right)
+    return ["rows-untouched"] if "rows-untouched" in call.mistakes and is_alike else []
 
 
 def without_numbers(names):
@@ -72,8 +74,8 @@ class Outcome:
             for made, results in zip(mistakes, pool.map(lambda made: run(call, made), mistakes)):
                 alike.setdefault(digest(results), (results, []))[1].extend(made)
             self.said, *self.said_of = pool.map(lambda results: call.diagnose(results[0]), alike.values())
-        (_, self.unseen), *seen = alike.values()
-        self.mistakes = [without_numbers(names) + as_if_unwritten(results["y"], call) for results, names in seen]
+        (right, self.unseen), *seen = alike.values()
+        self.mistakes = [without_numbers(names) + as_if_unwritten(results, right, call) for results, names in seen]
         self.possible = call.mistakes
         self.by_hard_inputs = sum(call.changed[name] > 0 and call.same_as[name] is None for name in call.mistakes)
 
