@@ -213,15 +213,20 @@ static size_t mismatches(const struct finding *finding)
     return finding->unexplained + finding->newly_wrong;
 }
 
-/* Counts on about `most` elements of the sample, at irregular distances: rows are alike. Stops at too many mismatches.
- */
+/* The element of a part that begins at i: at irregular distances, as rows are alike. */
+static size_t spread(size_t i, size_t key, size_t length)
+{
+    return i + ((uint32_t)key * 2654435761U >> 16) % length;
+}
+
+/* Counts on about `most` elements, spread over the sample. Stops at too many mismatches. */
 static void try_on_sample(struct search *s, struct finding *finding, size_t most, size_t too_many)
 {
     struct predictor p = {.call = s->call, .variant = &finding->variant, .cache = s->cache};
     const size_t step = s->sample_count > most ? s->sample_count / most : 1;
 
     for (size_t i = 0; i + step <= s->sample_count && mismatches(finding) < too_many; i += step) {
-        const struct element *at = &s->sample[i + ((uint32_t)i * 2654435761U >> 16) % step];
+        const struct element *at = &s->sample[spread(i, i, step)];
         count(s, finding, at->result, at->index, predict(&p, at->result, at->index, NULL));
     }
 }
@@ -558,7 +563,7 @@ static bool finds_new_extremes(const struct finding *pair, const struct finding 
 static bool try_pairs(struct search *s, struct finding **pairs, int *pair_count)
 {
     const size_t most = (size_t)s->single_count * (size_t)s->single_count / 2 + 1;
-    struct finding right = {.explained = 0};                             /* of a kernel without a mistake */
+    struct finding right = {.explained = 0};
     size_t *alone = malloc((size_t)s->single_count * sizeof *alone + 1); /* mismatches of each on the same elements */
 
     *pair_count = 0;
@@ -567,7 +572,7 @@ static bool try_pairs(struct search *s, struct finding **pairs, int *pair_count)
         free(alone);
         return false;
     }
-    try_on_sample(s, &right, PAIR_ELEMENTS, SIZE_MAX);
+    try_on_sample(s, &right, PAIR_ELEMENTS, SIZE_MAX); /* a kernel without a mistake leaves all that differs */
     const size_t half = 1 + mismatches(&right) / 2;
     for (int i = 0; i < s->single_count; i++) {
         struct finding single = {.variant = s->singles[i].variant};
@@ -806,9 +811,8 @@ static enum verdict judge(const struct search *s)
     const struct diagnosis *d = s->diagnosis;
     const struct finding *best = &d->findings[0];
     const bool is_exact = d->first_place > 0;
-    const bool says_where = best->variant.choice[STEP_LAYOUT] != AS_DEFINED;
-    /* What never wrote explains one value as well. */
-    const bool is_sure = !d->is_one_value || says_where;
+    /* A kernel that never wrote explains one value as well; some layouts say just that. */
+    const bool is_sure = !d->is_one_value || best->variant.choice[STEP_LAYOUT] != AS_DEFINED;
     /* One mistake in all of y may be what happened, however few elements show it. */
     const bool fits = is_exact && (is_single(best) || (is_sure && finding_score(best) >= -bits_of_rare));
 
@@ -827,7 +831,7 @@ static enum verdict judge(const struct search *s)
     return !is_exact && d->count > 0 && is_sure && explains_most(s, best) ? VERDICT_PARTLY : VERDICT_NONE;
 }
 
-/* Takes elements spread over all of y at irregular distances. */
+/* Takes elements spread over all of y. */
 static bool make_points(const struct search *s, const struct variant *variant)
 {
     enum { MOST_POINTS = 1 << 15 };
@@ -839,7 +843,7 @@ static bool make_points(const struct search *s, const struct variant *variant)
 
     remainder->points = malloc(taken * sizeof *remainder->points);
     for (size_t k = 0; remainder->points && k < taken; k++) {
-        const size_t i = k * step + ((uint32_t)k * 2654435761U >> 16) % step;
+        const size_t i = spread(k * step, k, step);
         struct trace trace = {.unrounded = (double)NAN};
         (void)predict(&p, RESULT_Y, i, &trace);
         remainder->points[remainder->point_count++] = (struct point){i, trace.unrounded};

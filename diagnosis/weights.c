@@ -92,7 +92,6 @@ static double bits_of_reading(const struct call *call, const struct variant *var
 {
     const struct found_layout found = layout_describe(call, variant);
     const double bits = variant_has_other_bound(variant) ? bits_of_number + log2(10) * variant->bound.digits : 0;
-
     const double numbers = found.is_untouched ? variant->layout.from > 0 : (double)found.moved;
 
     return bits + (found.is_untouched ? bits_of_number : 0) + numbers * log2((double)found.of);
