@@ -5,10 +5,6 @@
 
 #include <npuquant/npuquant.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Thread i of n does its share: neighbouring units, or none if there are fewer units than threads. */
 static inline void run_share(const npuq_call *call, size_t i, size_t n)
 {
@@ -21,9 +17,5 @@ static inline void run_share(const npuq_call *call, size_t i, size_t n)
  * and run twice, on other data. Says so on stdout, and returns the exit status of a program: 0, or 1 if something is
  * wrong. */
 int prepared_check(const char *name, void (*run_all)(const npuq_call *call));
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

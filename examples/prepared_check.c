@@ -17,12 +17,13 @@ typedef struct memory {
     float row_scale[ROWS];
 } memory;
 
-static void fill(memory *m, uint32_t random)
+static void fill(memory *m, uint32_t token)
 {
     for (size_t i = 0; i < ELEMENTS; i++) {
-        random = random * 1664525u + 1013904223u;
-        m->x[i] = (float)(random >> 8) / 65536.0f - 128.0f;
-        m->sums[i] = (int32_t)(random >> 8) - (1 << 23);
+        const int32_t value = (int32_t)((i * 7919 + token) % 65521) - 32760;
+
+        m->x[i] = (float)value / 256.0f;
+        m->sums[i] = value * 256;
     }
     for (size_t i = 0; i < COLUMNS; i++) {
         m->scales[i] = 0.5f + (float)(i % 1021) / 1024.0f;
