@@ -6,6 +6,7 @@
 #include "machine.h"
 #include "plan/memory_plan.h"
 #include "ref/npuq_ref_element.h"
+#include "splitmix64.h"
 #include "type.h"
 
 #include <math.h>
@@ -45,15 +46,6 @@ static float scale_of(const struct bench_case *c)
     }
 }
 
-/* xorshift64*, always from the same start. */
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return *state * 0x2545F4914F6CDD1DU;
-}
-
 static void store(void *data, npuq_dtype dtype, size_t i, float value)
 {
     switch (dtype) {
@@ -75,10 +67,10 @@ static void fill(npuq_tensor *tensor, size_t n, float centre, float spread)
 {
     const size_t period = (size_t)1 << 20;
     const size_t size = npuq_dtype_size(tensor->dtype);
-    uint64_t state = 0x9E3779B97F4A7C15U;
+    uint64_t state = 0;
 
     for (size_t i = 0; i < n && i < period; i++) {
-        const float unit = (float)(int32_t)(next_random(&state) >> 32) / 2147483648.0F;
+        const float unit = (float)(int32_t)(splitmix64(&state) >> 32) / 2147483648.0F;
         store(tensor->data, tensor->dtype, i, centre + spread * unit);
     }
     for (size_t done = period; done < n; done += done) {

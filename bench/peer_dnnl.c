@@ -5,6 +5,7 @@
 #include "peer.h"
 
 #include "machine.h"
+#include "splitmix64.h"
 
 #include <dnnl.h>
 #ifdef BENCH_WITH_OPENMP
@@ -208,11 +209,10 @@ static void finish_product(struct product *product)
 
 static void fill(int8_t *data, size_t size)
 {
-    uint32_t state = 1;
+    uint64_t state = 0;
 
     for (size_t i = 0; i < size; i++) {
-        state = state * 1664525U + 1013904223U;
-        data[i] = (int8_t)((int32_t)(state >> 24) - 128);
+        data[i] = (int8_t)((int32_t)(splitmix64(&state) >> 56) - 128);
     }
 }
 

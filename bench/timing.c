@@ -2,8 +2,8 @@
 #include "timing.h"
 
 #include "machine.h"
+#include "splitmix64.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,13 +55,11 @@ static double sample(const struct contestant *c)
     return lowest;
 }
 
-/* Another order each round: a fixed predecessor would always leave the same data behind. The numbers are those of
- * Knuth's MMIX, from a fixed start. */
+/* Another order each round: a fixed predecessor would always leave the same data behind. */
 static void shuffle(int *order, int count, uint64_t *state)
 {
     for (int i = count - 1; i > 0; i--) {
-        *state = *state * 6364136223846793005U + 1442695040888963407U;
-        const int k = (int)((*state >> 33) % (uint64_t)(i + 1));
+        const int k = (int)(splitmix64(state) % (uint64_t)(i + 1));
         const int moved = order[i];
         order[i] = order[k];
         order[k] = moved;
@@ -71,7 +69,7 @@ static void shuffle(int *order, int count, uint64_t *state)
 int timing_run(const struct timing *timing, struct contestant *contestants, int count)
 {
     int order[TIMING_MAX_CONTESTANTS];
-    uint64_t state = 1;
+    uint64_t state = 0;
     int round = 0;
 
     for (int i = 0; i < count; i++) {

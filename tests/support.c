@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support.h"
+#include "splitmix64.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -76,12 +77,9 @@ void test_reseed(uint64_t number)
     (void)test_random();
 }
 
-uint64_t test_random(void) /* splitmix64 */
+uint64_t test_random(void)
 {
-    uint64_t z = state += 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
+    return splitmix64(&state);
 }
 
 size_t test_below(size_t end)

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _native
 from ._arguments import _ceiling, _expect, _of, _one_of, _shape, _type_of
-from ._tensors import INPUTS, TensorLike, arrays
+from ._tensors import INPUTS, TensorLike, arrays, from_float, to_float
 from ._unset import mark
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
@@ -46,21 +46,6 @@ def exactly(function: Callable[..., Any]) -> Callable[..., Any]:
             return _native.exactly(function, *args)
 
     return call
-
-
-def to_float(array: np.ndarray) -> np.ndarray:
-    """float32 of a floating-point array, or of the bits of bfloat16."""
-    if array.dtype == np.uint16:
-        return (array.astype(np.uint32) << 16).view(np.float32)
-    return array.astype(np.float32, copy=False)
-
-
-def from_float(array: np.ndarray, kind: str) -> np.ndarray:
-    """float32 rounded half to even to a type; bfloat16 as its bits."""
-    if kind != "bfloat16":
-        return array.astype(kind, copy=False)
-    bits = np.ascontiguousarray(array).view(np.uint32)
-    return np.where(np.isnan(array), 0x7FC0, bits + 0x7FFF + (bits >> 16 & 1) >> 16).astype(np.uint16)
 
 
 def _within(argument: str, indices: np.ndarray, rows: int, least: int = 0) -> None:

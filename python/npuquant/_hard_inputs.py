@@ -13,8 +13,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tup
 import numpy as np
 
 from . import _native
-from ._experts import from_float, to_float
-from ._tensors import INPUTS, Result
+from ._tensors import INPUTS, Result, from_float, to_float
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 

@@ -7,9 +7,8 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Seq
 
 import numpy as np
 
-from ._experts import from_float, to_float
 from ._report import Facts, lines_text
-from ._tensors import arrays
+from ._tensors import arrays, from_float, to_float
 
 _RESULTS = "y", "scale", "offset"
 #: In very large dumps, elements at most for sums and for sorting.

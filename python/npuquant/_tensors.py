@@ -69,6 +69,21 @@ DEVICE_TYPES = {
 _ELSEWHERE = {*_NUMBERS.values(), *DEVICE_TYPES.values()} - {*_NAMED, "int4", "qint8", "quint8", "qint32"}
 
 
+def to_float(array: np.ndarray) -> np.ndarray:
+    """float32 of a floating-point array, or of the bits of bfloat16."""
+    if array.dtype == np.uint16:
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    return array.astype(np.float32, copy=False)
+
+
+def from_float(array: np.ndarray, kind: str) -> np.ndarray:
+    """float32 rounded half to even to a type; bfloat16 as its bits."""
+    if kind != "bfloat16":
+        return array.astype(kind, copy=False)
+    bits = np.ascontiguousarray(array).view(np.uint32)
+    return np.where(np.isnan(array), 0x7FC0, bits + 0x7FFF + (bits >> 16 & 1) >> 16).astype(np.uint16)
+
+
 def _results(*names: str) -> Results:
     """The types of _NAMED with these names. The keys are the names, PyTorch's names for quantised types with the same
     bits, NumPy's types, and int4 for quint4x2, so that a usual type is found at once."""

@@ -29,6 +29,7 @@ from typing import (IO, Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, 
 import numpy as np
 
 from npuquant._report import format_value
+from npuquant._tensors import to_float
 
 from .checks import FLOATS, WORDS
 from .errors import PRINTABLE, CommandError
@@ -293,9 +294,7 @@ def _array_of(layout: _Layout, data: Any) -> np.ndarray:
 
 def _values(array: np.ndarray, dtype: str) -> np.ndarray:
     """Integers as they are, and floats as float32, which has the values of all float types."""
-    if dtype == "bfloat16":
-        return np.asarray(array.astype("u4") << 16).view("f4")
-    return array.astype("f4", copy=False) if dtype in FLOATS else array
+    return to_float(array) if dtype in FLOATS else array
 
 
 def _of_values(values: np.ndarray, dtype: str) -> np.ndarray:

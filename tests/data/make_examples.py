@@ -17,6 +17,9 @@ import warnings
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+from numpy_operators import round_to  # noqa: E402
+
 lines = []
 written = {}
 contents = {}  # of each file
@@ -28,8 +31,7 @@ f4, f2, i1, u1, i4, i8 = (np.dtype(name) for name in ("f4", "f2", "i1", "u1", "i
 
 def bfloat16(values):
     """The nearest bfloat16, ties to even, as the u2 that NumPy stores."""
-    bits = np.asarray(values, f4).view("u4").astype("u8")
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("u2")
+    return round_to(np.asarray(values, f4), "bfloat16")
 
 
 def bits(values):
