@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The operators against the reference: every pair of dtypes, mode and axis, on views of every layout. */
+/* The operators against the reference: drawn calls of all types, options, shapes and layouts, each made in several
+ * ways: at once, prepared, in units, on threads, in shards, in other floating-point states. With every backend each way
+ * gives the reference's bytes, and writes nothing else. Then calls that are constructed. */
 #include "calls.h"
+#include "fp_states.h"
 
 #include "ref/npuq_ref.h"
 #include "ref/npuq_ref_element.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const npuq_dtype floats[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
 #define COUNT(ARRAY) (sizeof(ARRAY) / sizeof(ARRAY)[0])
 
 static void *allocate(size_t size)
@@ -17,81 +20,6 @@ static void *allocate(size_t size)
     void *memory = malloc(size + 1);
     assert_non_null(memory);
     return memory;
-}
-
-/* A view, and its elements in row-major order; the reference computes an output's elements. */
-typedef struct argument {
-    test_view view;
-    void *elements;
-    size_t count;
-    const char *output; /* its name, or null: an input */
-} argument;
-
-/* The arguments of the case, until end_case(). */
-static argument arguments[16];
-static size_t argument_count;
-
-static argument keep(argument a)
-{
-    assert_true(argument_count < COUNT(arguments));
-    return arguments[argument_count++] = a;
-}
-
-static void drop(argument *a)
-{
-    test_view_free(&a->view);
-    free(a->elements);
-}
-
-/* Whether all tensors of the case are contiguous: such calls take a fast path. The reference's results compare this
- * path with the general path. */
-static bool all_contiguous;
-
-static argument draw_input(npuq_dtype dtype, int ndim, const int64_t *shape, bool finite)
-{
-    const test_layout layout = all_contiguous || test_one_in(3) ? TEST_CONTIGUOUS
-                               : test_one_in(3)                 ? TEST_BROADCAST
-                                                                : TEST_STRIDED;
-    argument a = {.view = test_view_make(dtype, ndim, shape, layout), .count = test_count(ndim, shape)};
-    const size_t size = npuq_dtype_size(dtype);
-    const bool few = !finite && test_one_in(2); /* NaN and infinities in one place only */
-
-    a.elements = allocate(a.count * size);
-    test_fill(a.elements, dtype, a.count, finite || few);
-    if (few && a.count > 16) {
-        test_fill((char *)a.elements + test_below(a.count - 16) * size, dtype, 16, false);
-    }
-    test_view_write(&a.view.tensor, a.elements);
-    test_view_read(&a.view.tensor, a.elements); /* where the view repeats elements, the last written value stays */
-    memcpy(a.view.before, a.view.guarded.memory, a.view.size);
-    return a;
-}
-
-static argument make_input(npuq_dtype dtype, int ndim, const int64_t *shape, bool finite)
-{
-    return keep(draw_input(dtype, ndim, shape, finite));
-}
-
-/* The input that is quantised: no part along dimension `along` is one repeated element, even if its extent is 1. */
-static argument make_x_of_parts(npuq_dtype dtype, const int64_t *shape, int along, bool finite)
-{
-    argument a = draw_input(dtype, 2, shape, finite);
-
-    while (a.view.tensor.strides[1] == 0 && (along == 0 || a.view.tensor.strides[0] == 0)) {
-        drop(&a);
-        a = draw_input(dtype, 2, shape, finite);
-    }
-    return keep(a);
-}
-
-/* An output; the reference fills elements. */
-static argument make_output(const char *name, npuq_dtype dtype, int ndim, const int64_t *shape)
-{
-    const test_layout layout = all_contiguous || test_one_in(3) ? TEST_CONTIGUOUS : TEST_STRIDED;
-    argument a = {.view = test_view_make(dtype, ndim, shape, layout), .count = test_count(ndim, shape), .output = name};
-
-    a.elements = allocate(a.count * npuq_dtype_size(dtype));
-    return keep(a);
 }
 
 static void check_ok(npuq_status status)
@@ -102,96 +30,122 @@ static void check_ok(npuq_status status)
     }
 }
 
-/* Checks the elements of an output, and that no other byte changed. Puts the elements back. */
-static void check_elements(const test_view *view, const void *expected, const char *call, const char *output)
-{
-    const npuq_tensor *tensor = &view->tensor;
-    const size_t size = test_count(tensor->ndim, tensor->shape) * npuq_dtype_size(tensor->dtype);
-    void *got = allocate(size);
+/* ---- a trial ----------------------------------------------------------------------------------------------------- */
 
-    test_view_read(tensor, got);
-    test_same(got, expected, size, "%s: %s, %s", call, output, npuq_dtype_name(tensor->dtype));
-    test_view_untouched_outside(view);
-    free(got);
+/* A drawn call, the elements of its tensors in row-major order, and what a run must write: the reference's results. */
+typedef struct trial {
+    test_drawing d;
+    void *elements[SLOTS];
+    test_outcome expected;
+} trial;
+
+static struct {
+    enum test_operator op;
+    const char *kind;
+    int number;
+    const char *way;
+} now;
+
+static const char *name_now(void)
+{
+    static char text[128];
+
+    snprintf(text, sizeof text, "%s, %s %d, backend %s", operator_names[now.op], now.kind, now.number,
+             npuq_backend_name(npuq_active_backend()));
+    return text;
 }
 
-/* Checks all outputs and inputs. Puts the outputs back. */
-static void check_outputs(const char *name)
+static void describe(char *line, size_t size, const char *what)
 {
-    for (size_t i = 0; i < argument_count; i++) {
-        argument *a = &arguments[i];
+    snprintf(line, size, "%s, %s: %s", name_now(), now.way, what);
+}
 
-        if (a->output) {
-            check_elements(&a->view, a->elements, name, a->output);
-        } else {
-            test_view_untouched(&a->view);
+#define CHECK(CONDITION)                                                                                               \
+    do {                                                                                                               \
+        if (!(CONDITION)) {                                                                                            \
+            fail_msg("%s, %s: not so: %s", name_now(), now.way, #CONDITION);                                           \
+        }                                                                                                              \
+    } while (0)
+
+/* Checks all bytes of all arguments, and puts the outputs back. */
+static void check(const trial *t)
+{
+    test_check_outcome(&t->d, &t->expected, name_now(), now.way);
+}
+
+/* Draws the rest of the call, and computes its results. */
+static trial try_drawing(test_drawing d)
+{
+    trial t = {.d = d};
+
+    test_draw_elements(&t.d);
+    for (int slot = 0; slot < SLOTS; slot++) {
+        const npuq_tensor *tensor = &t.d.call.tensors[slot];
+
+        if (t.d.call.given[slot]) {
+            t.elements[slot] = allocate(test_count(tensor->ndim, tensor->shape) * npuq_dtype_size(tensor->dtype));
+            test_view_read(tensor, t.elements[slot]);
         }
     }
-}
+    test_call_oracle(&t.d.call, t.elements);
+    for (int slot = 0; slot < SLOTS; slot++) {
+        const test_view *view = &t.d.views[slot];
 
-static void end_case(void)
-{
-    while (argument_count > 0) {
-        drop(&arguments[--argument_count]);
+        if (t.d.call.given[slot] && test_is_output(t.d.call.op, (enum slot)slot)) {
+            npuq_tensor tensor = view->tensor;
+            unsigned char *bytes = t.expected.bytes[slot] = allocate(view->size);
+
+            memcpy(bytes, view->before, view->size);
+            tensor.data = bytes + ((unsigned char *)tensor.data - view->guarded.memory);
+            test_view_write(&tensor, t.elements[slot]);
+        }
     }
+    return t;
 }
 
-static npuq_ref_dtype ref_type(npuq_dtype dtype)
+static void free_trial(trial *t)
 {
-    return (npuq_ref_dtype)dtype;
-}
-
-static const npuq_executor *any_executor(void)
-{
-    return test_one_in(2) ? &test_shuffled_executor : NULL;
-}
-
-/* Mostly small shapes. Sometimes a last dimension longer than the library's buffers, or transposed rows and columns of
- * more than one block. Also draws the layouts. */
-static void random_shape(int ndim, int64_t *shape)
-{
-    const int64_t most = ndim <= 2 ? 70 : ndim <= 4 ? 7 : 3;
-
-    all_contiguous = test_one_in(3);
-    for (int d = 0; d < ndim; d++) {
-        shape[d] = test_one_in(6) ? 1 : test_between(1, most);
+    for (int slot = 0; slot < SLOTS; slot++) {
+        free(t->elements[slot]);
     }
-    if (ndim == 0) {
-        return;
-    }
-    if (test_one_in(12)) { /* also with one column in the last unit */
-        shape[ndim - 1] = test_one_in(2) ? test_between(1000, 5000) : 2048 * test_between(1, 2) + 1;
-    } else if (ndim == 2 && test_one_in(8)) {
-        shape[0] = test_between(300, 3000);
-    } else if (ndim == 2 && test_one_in(8)) {
-        shape[0] = test_between(60, 300);
-        shape[1] = test_between(60, 600);
-    }
+    test_free_outcome(&t->expected);
+    test_free_drawing(&t->d);
 }
 
-/* The shape in storage elements: a word holds eight values. */
-static void stored_shape(npuq_dtype dtype, int ndim, const int64_t *shape, int64_t *stored)
+/* ---- ways: at once ------------------------------------------------------------------------------------------------
+ */
+
+/* A way runs the call and checks what it wrote. It returns false if there is no such way for the call. */
+typedef bool way_function(const trial *t);
+
+static bool run_with(const trial *t, const npuq_executor *executor)
 {
-    memcpy(stored, shape, (size_t)ndim * sizeof *shape);
-    if (dtype == NPUQ_QUINT4X2) {
-        stored[ndim - 1] /= 8;
-    }
+    test_call call = t->d.call;
+
+    call.executor = executor;
+    check_ok(test_call_run(&call));
+    check(t);
+    return true;
 }
 
-/* ---- drawn calls ---- */
-
-/* Contiguous tensors of a given shape: such calls take a fast path. */
-static test_drawing drawing_of(enum test_operator op, int64_t rows, int64_t cols)
+static bool at_once(const trial *t)
 {
-    return (test_drawing){.choose = test_below,
-                          .call.op = op,
-                          .all_contiguous = true,
-                          .has_shape = true,
-                          .ndim = 2,
-                          .shape = {rows, cols}};
+    return run_with(t, test_one_in(2) ? &test_shuffled_executor : NULL);
 }
 
-static bool repeats_elements(const npuq_tensor *tensor)
+static const size_t partitions[][TEST_THREADS + 1] = {
+    {0, 250, 500, 750, 1000}, {0, 0, 1, 999, 1000}, {0, 1000, 1000, 1000, 1000}, {0, 333, 333, 900, 1000}};
+
+static bool on_threads(const trial *t)
+{
+    size_t ends[TEST_THREADS + 1];
+    const npuq_executor executor = {test_run_parts, ends};
+
+    memcpy(ends, partitions[test_below(COUNT(partitions))], sizeof ends);
+    return run_with(t, &executor);
+}
+
+static bool has_stride_0(const npuq_tensor *tensor)
 {
     for (int d = 0; d < tensor->ndim; d++) {
         if (tensor->shape[d] > 1 && tensor->strides[d] == 0) {
@@ -201,220 +155,435 @@ static bool repeats_elements(const npuq_tensor *tensor)
     return false;
 }
 
-/* With y over the int32 of x, whole or in units: the same bits as with separate memory. */
-static void check_in_place(test_drawing *d, const void *x, const void *y)
+/* dequant, with y over the int32 of x: the same bits as with separate memory. */
+static bool in_place(const trial *t)
 {
-    npuq_tensor *over = &d->call.tensors[Y];
-    const bool in_units = test_one_in(2);
+    test_call call = t->d.call;
+    const test_view *x = &t->d.views[X];
     npuq_call prepared;
 
-    *over = d->call.tensors[X];
-    over->dtype = NPUQ_FLOAT32;
-    if (repeats_elements(over) && test_count(over->ndim, over->shape) > 0) {
-        assert_int_equal(test_call_run(&d->call), NPUQ_ERROR_LAYOUT);
-        return;
+    if (call.op != TEST_DEQUANT || call.tensors[Y].dtype != NPUQ_FLOAT32) {
+        return false;
     }
-    FOR_EACH_BACKEND()
-    {
-        if (in_units) {
-            check_ok(test_call_prepare(&prepared, &d->call));
-            for (size_t unit = npuq_call_units(&prepared); unit-- > 0;) {
-                npuq_call_run(&prepared, unit, unit + 1);
-            }
-        } else {
-            check_ok(test_call_run(&d->call));
+    call.tensors[Y] = call.tensors[X];
+    call.tensors[Y].dtype = NPUQ_FLOAT32;
+    if (has_stride_0(&call.tensors[Y])) {
+        CHECK(test_call_run(&call) == NPUQ_ERROR_LAYOUT);
+        return true;
+    }
+    if (test_one_in(2)) {
+        check_ok(test_call_prepare(&prepared, &call));
+        for (size_t unit = npuq_call_units(&prepared); unit-- > 0;) {
+            npuq_call_run(&prepared, unit, unit + 1);
         }
-        check_elements(&d->views[X], y, "dequant", in_units ? "y over x, in units" : "y over x");
-        test_view_write(&d->views[X].tensor, x);
+    } else {
+        check_ok(test_call_run(&call));
     }
+    void *got = allocate(test_count(x->tensor.ndim, x->tensor.shape) * sizeof(float));
+    test_view_read(&x->tensor, got);
+    test_same(got, t->elements[Y], test_count(x->tensor.ndim, x->tensor.shape) * sizeof(float), "%s, y over x",
+              name_now());
+    test_view_untouched_outside(x);
+    test_view_write(&x->tensor, t->elements[X]);
+    free(got);
+    return true;
 }
 
-/* Completes the drawing, and runs the call with every backend: each gives the reference's bits, and writes nothing
- * else. */
-static void check_call(test_drawing *d, const npuq_executor *executor)
+/* ---- ways: prepared -----------------------------------------------------------------------------------------------
+ */
+
+static bool prepare(const trial *t, npuq_call *prepared)
 {
-    void *elements[SLOTS] = {NULL};
+    const test_call *c = &t->d.call;
 
-    test_draw_call(d);
-    for (int slot = 0; slot < SLOTS; slot++) {
-        const npuq_tensor *tensor = &d->call.tensors[slot];
+    if (!test_takes_executor(c->op)) {
+        return false;
+    }
+    if (test_finds_ranges(c->op) && c->quant_mode == NPUQ_PER_TENSOR) {
+        CHECK(test_call_prepare(prepared, c) != NPUQ_OK);
+        return false;
+    }
+    check_ok(test_call_prepare(prepared, c));
+    return true;
+}
 
-        if (d->call.given[slot]) {
-            elements[slot] = allocate(test_count(tensor->ndim, tensor->shape) * npuq_dtype_size(tensor->dtype));
-            test_view_read(tensor, elements[slot]);
+static void run_all(const npuq_call *prepared)
+{
+    npuq_call_run(prepared, 0, test_one_in(2) ? SIZE_MAX : npuq_call_units(prepared));
+}
+
+static size_t *shuffled(size_t count)
+{
+    size_t *order = allocate(count * sizeof *order);
+
+    for (size_t i = 0; i < count; i++) {
+        const size_t other = test_below(i + 1);
+
+        order[i] = order[other];
+        order[other] = i;
+    }
+    return order;
+}
+
+static size_t count_changes(const test_view *view, const unsigned char *before)
+{
+    size_t changes = 0;
+
+    for (size_t i = 0; i < view->size; i++) {
+        changes += view->guarded.memory[i] != before[i];
+    }
+    return changes;
+}
+
+/* In random order. y shows that no unit writes more than a unit may have: few bytes stay the same. */
+static bool one_unit_after_the_other(const trial *t)
+{
+    const test_drawing *d = &t->d;
+    const size_t elements = test_count(d->ndim, d->shape);
+    const bool whole_rows = test_finds_ranges(d->call.op) || d->call.op == TEST_DYNAMIC_BLOCK_QUANT;
+    const size_t row = whole_rows ? (size_t)d->shape[d->ndim - 1] : 1;
+    const size_t most = row > 4096 ? row : 4096; /* elements of a unit */
+    const test_view *y = &d->views[Y];
+    npuq_call prepared;
+
+    if (!prepare(t, &prepared)) {
+        return false;
+    }
+    const size_t units = npuq_call_units(&prepared);
+    const bool counts = d->call.given[Y] && y->tensor.ndim > 0 && units < 50;
+    const size_t width = counts ? test_count(y->tensor.ndim, y->tensor.shape) * npuq_dtype_size(y->tensor.dtype) : 0;
+    unsigned char *before = allocate(y->size);
+    size_t *order = shuffled(units);
+
+    CHECK(units >= (elements + most - 1) / most);
+    CHECK(!test_finds_ranges(d->call.op) || units <= elements / row);
+    for (size_t i = 0; i < units; i++) {
+        if (counts) {
+            memcpy(before, y->guarded.memory, y->size);
+        }
+        npuq_call_run(&prepared, order[i], order[i] + 1);
+        CHECK(!counts || count_changes(y, before) <= most * width / elements);
+    }
+    free(before);
+    free(order);
+    check(t);
+    return true;
+}
+
+/* Ranges of any length, the last to somewhere beyond the end, in random order. */
+static bool several_units_at_once(const trial *t)
+{
+    npuq_call prepared;
+
+    if (!prepare(t, &prepared)) {
+        return false;
+    }
+    const size_t units = npuq_call_units(&prepared);
+    const size_t chunks = 1 + test_below(5);
+    size_t *order = shuffled(chunks);
+    for (size_t i = 0; i < chunks; i++) {
+        const size_t end = units * (order[i] + 1) / chunks;
+
+        npuq_call_run(&prepared, units * order[i] / chunks, end < units ? end : end + test_below(3));
+    }
+    free(order);
+    check(t);
+    return true;
+}
+
+/* Ranges without units write nothing; units may run twice. */
+static bool no_units_and_half_of_them_again(const trial *t)
+{
+    npuq_call prepared;
+
+    if (!prepare(t, &prepared)) {
+        return false;
+    }
+    const size_t units = npuq_call_units(&prepared);
+    const size_t ends[] = {0, 1, units / 2, units, units + 1, SIZE_MAX / 2 + 1, SIZE_MAX};
+    for (size_t i = 0; i < COUNT(ends); i++) {
+        for (size_t j = 0; j < COUNT(ends); j++) {
+            if (ends[i] >= ends[j] || ends[i] >= units) {
+                npuq_call_run(&prepared, ends[i], ends[j]);
+            }
         }
     }
-    test_call_oracle(&d->call, elements);
-    FOR_EACH_BACKEND()
-    {
-        d->call.executor = executor ? executor : any_executor();
-        check_ok(test_call_run(&d->call));
+    test_check_outcome(&t->d, NULL, name_now(), "no units");
+    run_all(&prepared);
+    npuq_call_run(&prepared, units / 2, SIZE_MAX);
+    check(t);
+    return true;
+}
+
+/* The tensors of the call, the call and its first copy are gone. */
+static bool copied_twice(const trial *t)
+{
+    trial copy = *t;
+    npuq_call prepared;
+    npuq_call *second = allocate(sizeof *second);
+
+    const bool is_prepared = prepare(&copy, &prepared);
+    if (is_prepared) {
+        memset(&copy.d.call.tensors, 0xA5, sizeof copy.d.call.tensors);
+        *second = prepared;
+        memset(&prepared, test_one_in(2) ? 0xA5 : 0, sizeof prepared);
+        prepared = *second;
+        memset(second, 0x5A, sizeof *second);
+        run_all(&prepared);
+        check(t);
+    }
+    free(second);
+    return is_prepared;
+}
+
+/* After another backend is chosen, a run gives the same results and keeps the choice. Results cannot show which kernels
+ * run: all backends give the same bits. */
+static bool prepared_for_another_backend(const trial *t)
+{
+    const npuq_backend chosen = npuq_active_backend();
+    npuq_call prepared;
+
+    if (!prepare(t, &prepared)) {
+        return false;
+    }
+    for (npuq_backend b = NPUQ_BACKEND_REF; strcmp(npuq_backend_name(b), "unknown") != 0; b++) {
+        if (npuq_set_backend(b) == NPUQ_OK) {
+            run_all(&prepared);
+            CHECK(npuq_active_backend() == b);
+            check(t);
+        }
+    }
+    check_ok(npuq_set_backend(chosen));
+    return true;
+}
+
+static void run_units(void *argument, size_t begin, size_t end)
+{
+    npuq_call_run(argument, begin, end);
+}
+
+static bool units_on_threads(const trial *t)
+{
+    size_t ends[TEST_THREADS + 1];
+    npuq_call prepared;
+
+    if (!prepare(t, &prepared)) {
+        return false;
+    }
+    memcpy(ends, partitions[test_below(COUNT(partitions))], sizeof ends);
+    test_run_parts(ends, npuq_call_units(&prepared), run_units, &prepared);
+    check(t);
+    return true;
+}
+
+/* Prepared for other memory with other values, run there, and rebound. */
+static bool rebound(const trial *t)
+{
+    test_call elsewhere = t->d.call;
+    unsigned char *memory[SLOTS] = {NULL};
+    npuq_call prepared;
+
+    if (!prepare(t, &prepared)) {
+        return false;
+    }
+    for (int slot = 0; slot < SLOTS; slot++) {
+        const test_view *view = &t->d.views[slot];
+
+        if (elsewhere.given[slot] && test_operand_of((enum slot)slot) >= 0) {
+            memory[slot] = allocate(view->size);
+            memset(memory[slot], 0x3C, view->size);
+            elsewhere.tensors[slot].data = memory[slot] + ((unsigned char *)view->tensor.data - view->guarded.memory);
+        }
+    }
+    check_ok(test_call_prepare(&prepared, &elsewhere));
+    run_all(&prepared);
+    for (int slot = 0; slot < SLOTS; slot++) {
+        if (memory[slot]) {
+            check_ok(npuq_call_rebind(&prepared, (npuq_operand)test_operand_of((enum slot)slot),
+                                      t->d.call.tensors[slot].data));
+        }
+    }
+    run_all(&prepared);
+    check(t);
+    for (int slot = 0; slot < SLOTS; slot++) {
+        free(memory[slot]);
+    }
+    return true;
+}
+
+/* Random values, or all of one bad kind. */
+static void spoil(const test_view *view)
+{
+    const size_t size = npuq_dtype_size(view->tensor.dtype);
+    const size_t count = test_count(view->tensor.ndim, view->tensor.shape);
+    const unsigned kind = (unsigned)test_below(4);
+    unsigned char *elements = allocate(count * size);
+
+    for (size_t i = 0; i < count; i++) {
+        const int64_t rows = (int64_t)test_below(40) - 10;
+        const uint64_t value = kind == 0   ? test_random()
+                               : kind == 1 ? (uint64_t)rows
+                               : kind == 2 ? (uint64_t)(size == 4 ? INT32_MIN : INT64_MIN) - test_below(2)
+                                           : (uint64_t)(test_one_in(2) ? rows : INT32_MAX) << test_below(33);
+        const uint32_t low = (uint32_t)value;
+
+        memcpy(elements + i * size, size == 4 ? (const void *)&low : (const void *)&value, size);
+    }
+    test_view_write(&view->tensor, elements);
+    free(elements);
+}
+
+/* The results are unspecified, but nothing else is written. */
+static bool after_a_change_of_groups_or_words(const trial *t)
+{
+    const enum slot changed = t->d.call.op == TEST_REQUANT ? WORDS : GROUP_INDEX;
+    const test_view *view = &t->d.views[changed];
+    npuq_call prepared;
+
+    if (!t->d.call.given[changed] || !prepare(t, &prepared)) {
+        return false;
+    }
+    for (int again = 0; again < 4; again++) {
+        spoil(view);
+        run_all(&prepared);
+        memcpy(view->guarded.memory, view->before, view->size);
         for (int slot = 0; slot < SLOTS; slot++) {
-            if (!d->call.given[slot]) {
-                continue;
-            }
-            if (test_is_output(d->call.op, (enum slot)slot)) {
-                check_elements(&d->views[slot], elements[slot], operator_names[d->call.op], slot_names[slot]);
-            } else {
-                test_view_untouched(&d->views[slot]);
+            if (t->d.call.given[slot] && test_is_output(t->d.call.op, (enum slot)slot)) {
+                test_view_untouched_outside(&t->d.views[slot]);
+            } else if (t->d.call.given[slot]) {
+                test_view_untouched(&t->d.views[slot]);
             }
         }
     }
-    if (d->call.op == TEST_DEQUANT && d->call.tensors[Y].dtype == NPUQ_FLOAT32) {
-        check_in_place(d, elements[X], elements[Y]);
-    }
-    for (int slot = 0; slot < SLOTS; slot++) {
-        free(elements[slot]);
-    }
-    test_free_drawing(d);
+    return true;
 }
 
-/* Enough cases that all combinations of types, options and ranks occur. */
-static const struct {
-    enum test_operator op;
-    int rounds;
-    int least_ndim;
-    int most_ndim;
-} drawn[] = {
-    {TEST_QUANTIZE, 9600, 1, 8},
-    {TEST_GROUP_QUANT, 1100, 2, 2},
-    {TEST_TRANS_QUANT_PARAM, 1100, 1, 1},
-    {TEST_DYNAMIC_QUANT_ASYMMETRIC, 2700, 1, 8},
-    {TEST_DYNAMIC_QUANT, 2700, 1, 8},
-    {TEST_DYNAMIC_BLOCK_QUANT, 4000, 1, 8},
-    {TEST_DYNAMIC_QUANT_MIN_MAX, 1400, 1, 8},
-    {TEST_DYNAMIC_QUANT_PARAMS, 1400, 0, 8},
-    {TEST_DYNAMIC_QUANT_APPLY, 1400, 1, 8},
-    {TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS, 1400, 0, 8},
-    {TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY, 1400, 1, 8},
-    {TEST_ANTI_QUANT, 1100, 0, 8},
-    {TEST_DEQUANT, 1600, 1, 8},
-    {TEST_REQUANT, 1500, 1, 8},
-};
+/* ---- ways: in other floating-point states -------------------------------------------------------------------------
+ */
 
-static void test_drawn(void **unused)
+static fp_state any_state(void)
 {
-    (void)unused;
-    assert_int_equal(COUNT(drawn), TEST_OPERATORS);
-    for (size_t i = 0; i < COUNT(drawn); i++) {
-        for (int again = 0; again < test_rounds(drawn[i].rounds); again++) {
-            test_drawing d = drawing_of(drawn[i].op, 0, 0);
-
-            d.ndim = (int)test_between(drawn[i].least_ndim, drawn[i].most_ndim);
-            random_shape(d.ndim, d.shape);
-            d.all_contiguous = all_contiguous;
-            check_call(&d, NULL);
-        }
-    }
+    return state_of(test_below(STATES), test_below(FLAG_SETS));
 }
 
-/* The operators on rows of x. */
-#define WHOLE_WITH(NAME) TEST_##NAME,
-#define WHOLE_WITHOUT(NAME)
-#define WHOLE(name, NAME, EXECUTOR) WHOLE_##EXECUTOR(NAME)
-static const enum test_operator wholes[] = {EACH_OPERATOR(WHOLE)};
-
-/* Short rows without gaps, which the library joins, and some that are too long or too few. */
-static void test_short_rows(void **unused)
+static void check_state(const char *whose, fp_state before, fp_state after)
 {
-    (void)unused;
-    for (int again = 0; again < test_rounds(1000); again++) {
-        const int64_t n = test_one_in(4) ? test_between(1, 160) : test_between(1, 40);
-        const int64_t rows = test_one_in(4) ? test_between(1, 4000 / n + 1) : test_between(1, 140);
-
-        for (size_t i = 0; i < COUNT(wholes); i++) {
-            test_drawing d = drawing_of(wholes[i], rows, n);
-            check_call(&d, NULL);
-        }
+    if (!is_same_state(before, after)) {
+        print_error("%s: control %#llx, flags %#llx before; %#llx, %#llx after\n", whose,
+                    (unsigned long long)before.control, (unsigned long long)before.flags,
+                    (unsigned long long)after.control, (unsigned long long)after.flags);
+        fail_msg("%s, %s", name_now(), now.way);
     }
 }
 
-/* Contiguous tensors at the limits of the fast path and of its buffers. */
-static void test_dense_rows(void **unused)
+/* The bytes are those of the usual state, and the caller's state stays. */
+static bool run_in_state(const trial *t, fp_state state, const npuq_executor *executor)
 {
-    static const int64_t shapes[][2] = {{1, 4096}, {1, 4104}, {1, 16384}, {2, 16384}, {3, 9000}, {600, 48}, {70, 32}};
+    const fp_state usual = get_state();
+    test_call call = t->d.call;
 
-    (void)unused;
-    for (size_t s = 0; s < COUNT(shapes); s++) {
-        for (size_t i = 0; i < COUNT(wholes) * 24; i++) {
-            test_drawing d = drawing_of(wholes[i % COUNT(wholes)], shapes[s][0], shapes[s][1]);
-            check_call(&d, NULL);
-        }
-    }
+    call.executor = executor;
+    set_state(state);
+    const fp_state before = get_state();
+    const npuq_status status = test_call_run(&call);
+    const fp_state after = get_state();
+    set_state(usual);
+    check_ok(status);
+    check_state("the caller's state", before, after);
+    check(t);
+    return true;
 }
 
-/* Rows so long that an executor gets parts of rows. */
-static void test_long_rows(void **unused)
+static bool in_other_states(const trial *t)
 {
-    static const enum test_operator ops[] = {TEST_DYNAMIC_QUANT_ASYMMETRIC, TEST_DYNAMIC_QUANT,
-                                             TEST_DYNAMIC_QUANT_MIN_MAX, TEST_DYNAMIC_QUANT_APPLY,
-                                             TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY};
+    const int states = test_count(t->d.ndim, t->d.shape) > 100000 ? 1 : 4;
 
-    (void)unused;
-    for (size_t i = 0; i < COUNT(ops); i++) {
-        for (int again = 0; again < (i < 2 ? 18 : 3); again++) {
-            test_drawing d = drawing_of(ops[i], i < 2 ? 5 : 3, 4 * 65536 + 1032);
-
-            d.half_floats = again % 3 == 0; /* finite products differ from group to group */
-            d.all_contiguous = test_one_in(3);
-            check_call(&d, &test_shuffled_executor);
-        }
+    for (int again = 0; again < states; again++) {
+        (void)run_in_state(t, any_state(), NULL);
     }
+    return true;
 }
 
-/* Tensors of many units of work, and larger than the caches: the kernels use non-temporal stores and prefetch. */
-static void test_large(void **unused)
+/* A thread of the executor, with its own state. */
+typedef struct worker {
+    void (*task)(void *argument, size_t begin, size_t end);
+    void *argument;
+    size_t count;
+    fp_state before;
+    fp_state after;
+} worker;
+
+static void *work(void *argument)
 {
-    (void)unused;
-    for (int again = 0; again < 3; again++) {
-        for (size_t i = 0; i < COUNT(wholes); i++) {
-            test_drawing d = drawing_of(wholes[i], 2100, 4104);
+    worker *w = argument;
 
-            d.all_contiguous = again > 0;
-            check_call(&d, &test_shuffled_executor);
-        }
-    }
-    for (int again = 0; again < 12; again++) { /* some calls have strided scales of rows */
-        test_drawing d = drawing_of(TEST_DEQUANT, 20000, 3);
-
-        d.all_contiguous = false;
-        check_call(&d, &test_shuffled_executor);
-    }
+    set_state(w->before);
+    w->before = get_state();
+    w->task(w->argument, 0, w->count);
+    w->after = get_state();
+    return NULL;
 }
 
-/* Rows of a whole number of units of work, or of slightly less or more. */
-static void test_wide(void **unused)
+/* context: the worker, which does all. */
+static void run_on_worker(void *context, size_t count, void (*task)(void *argument, size_t begin, size_t end),
+                          void *argument)
 {
-    static const int64_t widths[] = {2 * 32768, 2 * 32768 - 8, 3 * 4096, 3 * 4096 + 64, 32768 + 72};
+    worker *w = context;
 
-    (void)unused;
-    for (size_t w = 0; w < COUNT(widths); w++) {
-        for (size_t i = 0; i < COUNT(wholes) * 4; i++) {
-            test_drawing d = drawing_of(wholes[i % COUNT(wholes)], 3, widths[w]);
-
-            d.all_contiguous = false;
-            check_call(&d, &test_shuffled_executor);
-        }
+    w->task = task;
+    w->argument = argument;
+    w->count = count;
+    if (!test_run_on_thread(work, w)) {
+        (void)work(w);
     }
 }
 
-/* Random ends for this many groups of rows, empty groups among them. */
-static void random_groups(int64_t *ends, size_t groups, int64_t rows)
+/* The caller has one state, the thread that does the work another. */
+static bool on_a_thread_in_another_state(const trial *t)
 {
-    for (size_t e = 0; e < groups; e++) {
-        ends[e] = test_between(0, rows);
+    worker w = {.before = any_state()};
+    const npuq_executor executor = {run_on_worker, &w};
+
+    (void)run_in_state(t, any_state(), &executor);
+    if (w.task) {
+        check_state("the worker's state", w.before, w.after);
     }
-    ends[groups - 1] = rows;
-    for (size_t i = 1; i < groups; i++) { /* in order */
-        for (size_t j = i; j > 0 && ends[j] < ends[j - 1]; j--) {
-            const int64_t swap = ends[j];
-            ends[j] = ends[j - 1];
-            ends[j - 1] = swap;
-        }
-    }
+    return true;
 }
 
-/* ---- shards ---- */
+/* Prepared in one state and run in another. */
+static bool prepared_in_other_states(const trial *t)
+{
+    const fp_state usual = get_state();
+    const fp_state states[] = {any_state(), any_state()};
+    fp_state before[2];
+    fp_state after[2];
+    npuq_call prepared;
+
+    if (!prepare(t, &prepared)) {
+        return false;
+    }
+    for (int i = 0; i < 2; i++) {
+        set_state(states[i]);
+        before[i] = get_state();
+        if (i == 0) {
+            (void)test_call_prepare(&prepared, &t->d.call);
+        } else {
+            npuq_call_run(&prepared, 0, SIZE_MAX);
+        }
+        after[i] = get_state();
+        set_state(usual);
+    }
+    check_state("prepared", before[0], after[0]);
+    check_state("run", before[1], after[1]);
+    check(t);
+    return true;
+}
+
+/* ---- ways: in shards ----------------------------------------------------------------------------------------------
+ */
+
+enum { SHARDS = 4, MOST_ROWS = 16 };
 
 /* The part of a tensor from `begin` on, with the given extent. */
 static npuq_tensor slice(const npuq_tensor *tensor, int d, int64_t begin, int64_t extent)
@@ -426,169 +595,399 @@ static npuq_tensor slice(const npuq_tensor *tensor, int d, int64_t begin, int64_
     return part;
 }
 
-static npuq_ref_range combined(npuq_ref_range a, float min, float max)
+/* Rows or columns of the call; ends: room for those of the groups of rows. */
+static test_call shard_of(const trial *t, int along, int64_t begin, int64_t extent, int64_t *ends)
 {
-    if (isnan(a.lo) || isnan(min)) {
-        return (npuq_ref_range){NAN, NAN};
+    test_call c = t->d.call;
+    const int64_t packed = along == 1 && c.tensors[Y].dtype == NPUQ_QUINT4X2 ? 8 : 1;
+
+    c.tensors[X] = slice(&c.tensors[X], along, begin, extent);
+    c.tensors[Y] = slice(&c.tensors[Y], along, begin / packed, extent / packed);
+    if (along == 1 && c.given[SMOOTH_SCALES]) {
+        c.tensors[SMOOTH_SCALES] = slice(&c.tensors[SMOOTH_SCALES], c.tensors[SMOOTH_SCALES].ndim - 1, begin, extent);
     }
-    return (npuq_ref_range){max > a.hi ? max : a.hi, min < a.lo ? min : a.lo};
+    if (along == 0 && c.given[GROUP_INDEX]) {
+        for (int64_t e = 0; e < t->d.groups; e++) {
+            const int64_t end = t->d.ends[e] - begin;
+            ends[e] = end < 0 ? 0 : end > extent ? extent : end;
+        }
+        c.tensors[GROUP_INDEX] = npuq_vector(ends, NPUQ_INT64, t->d.groups);
+    }
+    return c;
 }
 
-/* Shards by rows or by columns, which share only their ranges, give the results of the whole tensor. */
-static void run_sharded(npuq_dtype x_type, npuq_dtype y_type, npuq_quant_mode mode, int along)
+static void slice_rows(test_call *c, enum slot slot, int64_t begin, int64_t extent)
 {
-    enum { SHARDS = 4 };
-    const int64_t shape[2] = {along == 0 ? test_between(1, 9) : 7, along == 1 ? 8 * test_between(1, 9) : 104};
-    const int64_t one = 1;
-    const int64_t count = mode == NPUQ_PER_TENSOR ? 1 : shape[0];
-    int64_t y_shape[2];
+    if (c->given[slot] && c->quant_mode == NPUQ_PER_TOKEN) {
+        c->tensors[slot] = slice(&c->tensors[slot], 0, begin, extent);
+    }
+}
 
-    stored_shape(y_type, 2, shape, y_shape);
-    argument x = make_x_of_parts(x_type, shape, along, !test_one_in(3));
-    argument y = make_output("y", y_type, 2, y_shape);
-    argument scale = make_output("scale", NPUQ_FLOAT32, 1, &count);
-    argument offset = make_output("offset", NPUQ_FLOAT32, 1, &count);
-    argument symmetric_y = make_output("symmetric y", y_type, 2, y_shape);
-    argument symmetric_scale = make_output("symmetric scale", NPUQ_FLOAT32, 1, &count);
-    const npuq_scale_form form = test_one_in(2) ? NPUQ_SCALE_PRODUCT : NPUQ_SCALE_INVERSE;
-    int64_t ends[SHARDS];
-    npuq_ref_range ranges[16];
-    float min[16];
-    float max[16];
+static void run_step(test_call c)
+{
+    check_ok(test_call_run(&c));
+}
 
-    npuq_ref_dynamic_quant_asymmetric(x.elements, ref_type(x_type), (size_t)shape[0], (size_t)shape[1], NULL,
-                                      NPUQ_REF_FLOAT32, 1, NULL, mode == NPUQ_PER_TENSOR, y.elements, ref_type(y_type),
-                                      scale.elements, offset.elements);
-    npuq_ref_dynamic_quant(x.elements, ref_type(x_type), (size_t)shape[0], (size_t)shape[1], NULL, NPUQ_REF_FLOAT32, 1,
-                           NULL, mode == NPUQ_PER_TENSOR, form == NPUQ_SCALE_INVERSE, symmetric_y.elements,
-                           ref_type(y_type), symmetric_scale.elements);
-    random_groups(ends, SHARDS, along == 0 ? shape[0] : shape[1] / 8); /* some shards are empty */
+/* Each shard finds the ranges of its rows or columns; the parameters of all ranges are found once; each shard applies
+ * them to its own. */
+static void run_in_steps(const trial *t, int along, const int64_t *cuts)
+{
+    const test_call *c = &t->d.call;
+    const bool is_symmetric = c->op == TEST_DYNAMIC_QUANT;
+    const bool own = along == 0 && c->quant_mode == NPUQ_PER_TOKEN; /* each shard has ranges of its own */
+    const int64_t count = c->quant_mode == NPUQ_PER_TOKEN ? t->d.shape[0] : 1;
+    float ranges[2][MOST_ROWS];
+    float parts[2][MOST_ROWS];
+    int64_t ends[TEST_GROUPS];
+
+    for (int64_t i = 0; i < count; i++) {
+        ranges[0][i] = INFINITY;
+        ranges[1][i] = -INFINITY;
+    }
+    for (int s = 0; s < SHARDS; s++) {
+        test_call step = shard_of(t, along, cuts[s], cuts[s + 1] - cuts[s], ends);
+        const int64_t first = own ? cuts[s] : 0;
+        const int64_t mine = own ? cuts[s + 1] - cuts[s] : count;
+
+        step.op = TEST_DYNAMIC_QUANT_MIN_MAX;
+        step.given[MIN] = step.given[MAX] = true;
+        step.tensors[MIN] = npuq_vector(parts[0], NPUQ_FLOAT32, mine);
+        step.tensors[MAX] = npuq_vector(parts[1], NPUQ_FLOAT32, mine);
+        run_step(step);
+        for (int64_t i = 0; i < mine; i++) {
+            float *low = &ranges[0][first + i];
+            float *high = &ranges[1][first + i];
+            const bool is_nan = isnan(*low) || isnan(parts[0][i]);
+
+            *low = is_nan ? NAN : fminf(*low, parts[0][i]);
+            *high = is_nan ? NAN : fmaxf(*high, parts[1][i]);
+        }
+    }
+    test_call step = *c;
+    step.op = is_symmetric ? TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS : TEST_DYNAMIC_QUANT_PARAMS;
+    step.y_dtype = c->tensors[Y].dtype;
+    step.given[MIN] = step.given[MAX] = true;
+    step.tensors[MIN] =
+        npuq_tensor_contiguous(ranges[0], NPUQ_FLOAT32, c->tensors[SCALE].ndim, c->tensors[SCALE].shape);
+    step.tensors[MAX] =
+        npuq_tensor_contiguous(ranges[1], NPUQ_FLOAT32, c->tensors[SCALE].ndim, c->tensors[SCALE].shape);
+    run_step(step);
+    for (int s = 0; s < SHARDS; s++) {
+        const int64_t first = cuts[s];
+        const int64_t extent = cuts[s + 1] - first;
+
+        step = shard_of(t, along, first, extent, ends);
+        step.op = is_symmetric ? TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY : TEST_DYNAMIC_QUANT_APPLY;
+        step.given[MIN] = step.given[MAX] = is_symmetric;
+        step.tensors[MIN] = npuq_vector(ranges[0] + (own ? first : 0), NPUQ_FLOAT32, own ? extent : count);
+        step.tensors[MAX] = npuq_vector(ranges[1] + (own ? first : 0), NPUQ_FLOAT32, own ? extent : count);
+        if (own) {
+            slice_rows(&step, SCALE, first, extent);
+            slice_rows(&step, OFFSET, first, extent);
+        }
+        run_step(step);
+    }
+}
+
+/* By docs/sharding.md. Some shards are empty. */
+static bool in_shards(const trial *t)
+{
+    const test_call *c = &t->d.call;
+    const bool finds = c->op == TEST_DYNAMIC_QUANT_ASYMMETRIC || c->op == TEST_DYNAMIC_QUANT;
+    const bool in_steps = finds && (c->quant_mode == NPUQ_PER_TENSOR || test_one_in(2));
+    const int along = in_steps && test_one_in(2);
+    const int64_t unit = along == 0 ? 1 : 8; /* of rows or columns: words stay whole */
+    int64_t cuts[SHARDS + 1] = {0};
+    int64_t ends[TEST_GROUPS];
+
+    if ((!finds && c->op != TEST_GROUP_QUANT) || t->d.ndim != 2 || t->d.shape[0] > MOST_ROWS ||
+        t->d.shape[along] % unit != 0 || has_stride_0(&c->tensors[X])) { /* a part of x may not be one element */
+        return false;
+    }
+    for (int s = 1; s <= SHARDS; s++) {
+        const int64_t all = t->d.shape[along] / unit;
+        cuts[s] = (s == SHARDS ? all : test_between(cuts[s - 1] / unit, all)) * unit;
+    }
+    if (in_steps) {
+        run_in_steps(t, along, cuts);
+    }
+    for (int s = 0; s < SHARDS && !in_steps; s++) {
+        test_call part = shard_of(t, 0, cuts[s], cuts[s + 1] - cuts[s], ends);
+
+        if (finds) {
+            slice_rows(&part, SCALE, cuts[s], cuts[s + 1] - cuts[s]);
+            slice_rows(&part, OFFSET, cuts[s], cuts[s + 1] - cuts[s]);
+        }
+        run_step(part);
+    }
+    check(t);
+    return true;
+}
+
+static const struct {
+    const char *name;
+    way_function *run;
+} ways[] = {
+    {"on threads", on_threads},
+    {"y over x", in_place},
+    {"one unit after the other", one_unit_after_the_other},
+    {"several units at once", several_units_at_once},
+    {"half of the units again", no_units_and_half_of_them_again},
+    {"a copy of the copy", copied_twice},
+    {"prepared for another backend", prepared_for_another_backend},
+    {"units on threads", units_on_threads},
+    {"rebound", rebound},
+    {"after a change of groups or words", after_a_change_of_groups_or_words},
+    {"in other floating-point states", in_other_states},
+    {"on a thread in another state", on_a_thread_in_another_state},
+    {"prepared in other states", prepared_in_other_states},
+    {"in shards", in_shards},
+};
+
+/* ---- drawn calls --------------------------------------------------------------------------------------------------
+ */
+
+/* Data under which another rounding mode or a flush to zero shows. */
+enum data {
+    PLAIN, /* ties and full significands */
+    TINY,  /* subnormals, times large numbers or divided by subnormals */
+};
+
+static enum data data;
+
+/* Of the size of a quantised value; many halves, many with a full significand. */
+static float plain(void)
+{
+    return test_one_in(4) ? (float)test_between(-500, 500) * 0.5f : (float)test_between(-0x7FFFFF, 0x7FFFFF) / 32768;
+}
+
+/* Around 1, often 1. */
+static float factor(void)
+{
+    return test_one_in(4) ? 1.0f : (float)test_between(0x7FFFFF, 0x17FFFFF) / 0x1000000;
+}
+
+/* An operator divides by the argument, or its products with integers are subnormal. */
+static bool is_divisor(const test_call *call, enum slot slot)
+{
+    return (slot == SCALES && call->div_mode) || slot == WEIGHT_SCALE || slot == MAX ||
+           (slot == SCALE && call->op != TEST_GROUP_QUANT);
+}
+
+static void fill(const test_call *call, enum slot slot, void *elements, npuq_dtype dtype, size_t count)
+{
+    const bool tiny = data == TINY;
+    const bool is_float = dtype == NPUQ_FLOAT32 || dtype == NPUQ_FLOAT16 || dtype == NPUQ_BFLOAT16;
+
+    test_fill(elements, dtype, count, true);
+    for (size_t i = 0; is_float && i < count; i++) {
+        const bool is_offset = slot == ZERO_POINTS || slot == OFFSET || slot == BIAS;
+        const float value = slot == X                ? plain() * (tiny ? 4e-41f : 1)
+                            : is_offset              ? plain() / 8 * (tiny ? 0 : 1)
+                            : is_divisor(call, slot) ? factor() * (tiny ? 1e-40f : 1)
+                                                     : factor() * (tiny ? 2e38f : 1);
+        const uint16_t half = test_to_half(value, dtype);
+
+        memcpy((unsigned char *)elements + i * npuq_dtype_size(dtype),
+               dtype == NPUQ_FLOAT32 ? (const void *)&value : &half, npuq_dtype_size(dtype));
+    }
+}
+
+/* A kind of drawings sets what is not drawn: contiguous matrices, if it says no more. It returns false if it is not for
+ * the operator. */
+typedef bool draw_function(test_drawing *d);
+
+static bool draw_matrix(test_drawing *d, int64_t rows, int64_t cols)
+{
+    d->has_shape = true;
+    d->ndim = 2;
+    d->shape[0] = rows;
+    d->shape[1] = cols;
+    return true;
+}
+
+/* Mostly small shapes. Sometimes a last dimension longer than the library's buffers, or transposed rows and columns of
+ * more than one block. */
+static bool draw_any(test_drawing *d)
+{
+    const enum test_operator op = d->call.op;
+    const int least = op == TEST_GROUP_QUANT ? 2 : op == TEST_ANTI_QUANT || test_takes_ranges_only(op) ? 0 : 1;
+
+    d->all_contiguous = test_one_in(3);
+    d->large = test_one_in(4);
+    d->has_shape = !test_one_in(3);
+    d->ndim = op == TEST_GROUP_QUANT ? 2 : op == TEST_TRANS_QUANT_PARAM ? 1 : (int)test_between(least, 8);
+    for (int i = 0; i < d->ndim; i++) {
+        d->shape[i] = test_one_in(6) ? 1 : test_between(1, d->ndim <= 2 ? 70 : d->ndim <= 4 ? 7 : 3);
+    }
+    if (d->ndim > 0 && test_one_in(12)) { /* also with one column in the last unit */
+        d->shape[d->ndim - 1] = test_one_in(2) ? test_between(1000, 5000) : 2048 * test_between(1, 2) + 1;
+    } else if (d->ndim == 2 && test_one_in(8)) {
+        d->shape[0] = test_between(300, 3000);
+    } else if (d->ndim == 2 && test_one_in(8)) {
+        d->shape[0] = test_between(60, 300);
+        d->shape[1] = test_between(60, 600);
+    }
+    return true;
+}
+
+/* The operators on rows of x. */
+static bool is_whole(enum test_operator op)
+{
+#define IS_WHOLE_WITH(NAME) | 1u << TEST_##NAME
+#define IS_WHOLE_WITHOUT(NAME)
+#define IS_WHOLE(name, NAME, EXECUTOR) IS_WHOLE_##EXECUTOR(NAME)
+    return ((0u EACH_OPERATOR(IS_WHOLE)) >> op & 1) != 0;
+}
+
+/* Rows without gaps, which the library joins, and some that are too long or too few. Or with gaps, also of a power of
+ * two of columns: kernels must not take them as runs of one row. */
+static bool draw_short_rows(test_drawing *d)
+{
+    const int64_t n = test_one_in(4)   ? test_between(1, 160)
+                      : test_one_in(4) ? (int64_t)1 << test_below(7)
+                                       : test_between(1, 40);
+
+    d->all_contiguous = !test_one_in(4);
+    return draw_matrix(d, test_one_in(4) ? test_between(1, 4000 / n + 1) : test_between(1, 140), n) &&
+           is_whole(d->call.op);
+}
+
+/* At the limits of the fast path and of its buffers. */
+static bool draw_dense_rows(test_drawing *d)
+{
+    static const int64_t shapes[][2] = {{1, 4096}, {1, 4104}, {1, 16384}, {2, 16384}, {3, 9000}, {600, 48}, {70, 32}};
+    const int64_t *shape = shapes[(size_t)now.number % COUNT(shapes)];
+
+    return draw_matrix(d, shape[0], shape[1]) && is_whole(d->call.op);
+}
+
+/* Rows so long that an executor gets parts of rows. */
+static bool draw_long_rows(test_drawing *d)
+{
+    d->half_floats = now.number % 3 == 0; /* finite products differ from group to group */
+    d->all_contiguous = test_one_in(3);
+    return draw_matrix(d, 4, 4 * 65536 + 1032) && test_is_dynamic(d->call.op) &&
+           (test_is_optional(d->call.op, GROUP_INDEX) && now.number < (is_whole(d->call.op) ? 18 : 3));
+}
+
+/* Many units of work, and larger than the caches: the kernels use non-temporal stores and prefetch. */
+static bool draw_large(test_drawing *d)
+{
+    d->all_contiguous = now.number > 0;
+    return draw_matrix(d, 2100, 4104) && is_whole(d->call.op);
+}
+
+/* More rows with scales of their own than the library converts at a time. If their columns lie apart, the parameters
+ * are spread by column, and a tile may begin at the second one. Or the rows lie apart. */
+static bool draw_many_rows(test_drawing *d)
+{
+    d->all_contiguous = false;
+    return draw_matrix(d, test_one_in(2) ? 9000 : 20000, 3) &&
+           (d->call.op == TEST_DEQUANT || d->call.op == TEST_QUANTIZE);
+}
+
+/* Rows of a whole number of units of work, or of slightly less or more. */
+static bool draw_wide(test_drawing *d)
+{
+    static const int64_t widths[] = {2 * 32768, 2 * 32768 - 8, 3 * 4096, 3 * 4096 + 64, 32768 + 72};
+
+    d->all_contiguous = false;
+    return draw_matrix(d, 3, widths[(size_t)now.number % COUNT(widths)]) && is_whole(d->call.op);
+}
+
+/* Several units of an executor and of a prepared call. */
+static bool draw_units(test_drawing *d)
+{
+    d->all_contiguous = test_one_in(2);
+    return draw_matrix(d, 150, 1608);
+}
+
+static bool draw_shards(test_drawing *d)
+{
+    d->all_contiguous = test_one_in(2);
+    return draw_matrix(d, test_between(1, 12), 8 * test_between(1, 13)) &&
+           (d->call.op == TEST_GROUP_QUANT || (is_whole(d->call.op) && test_finds_ranges(d->call.op)));
+}
+
+/* Of draw_any(), enough that all combinations of types, options and ranks occur. */
+static const int any_rounds[TEST_OPERATORS] = {
+    [TEST_QUANTIZE] = 9600,
+    [TEST_GROUP_QUANT] = 1100,
+    [TEST_TRANS_QUANT_PARAM] = 1100,
+    [TEST_DYNAMIC_QUANT_ASYMMETRIC] = 2700,
+    [TEST_DYNAMIC_QUANT] = 2700,
+    [TEST_DYNAMIC_BLOCK_QUANT] = 4000,
+    [TEST_DYNAMIC_QUANT_MIN_MAX] = 1400,
+    [TEST_DYNAMIC_QUANT_PARAMS] = 1400,
+    [TEST_DYNAMIC_QUANT_APPLY] = 1400,
+    [TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS] = 1400,
+    [TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY] = 1400,
+    [TEST_ANTI_QUANT] = 1100,
+    [TEST_DEQUANT] = 1600,
+    [TEST_REQUANT] = 1500,
+};
+
+static const struct kind {
+    const char *name;
+    draw_function *draw;
+    int rounds;        /* for each operator; 0: any_rounds */
+    way_function *way; /* besides at_once(); null: any */
+} kinds[] = {
+    {"any", draw_any, 0, NULL},
+    {"short rows", draw_short_rows, 1000, NULL},
+    {"dense rows", draw_dense_rows, 168, NULL},
+    {"long rows", draw_long_rows, 18, NULL},
+    {"large", draw_large, 3, NULL},
+    {"many rows", draw_many_rows, 40, NULL},
+    {"wide", draw_wide, 20, NULL},
+    {"units", draw_units, 20, NULL},
+    {"shards", draw_shards, 400, in_shards},
+};
+
+static void check_every_backend(const trial *t, way_function *way)
+{
     FOR_EACH_BACKEND()
     {
-        for (size_t i = 0; i < (size_t)count; i++) {
-            ranges[i] = npuq_ref_range_empty();
+        now.way = "at once";
+        (void)at_once(t);
+        now.way = "in a given way";
+        if (way && way(t)) {
+            continue;
         }
-        for (int pass = 0; pass < 2; pass++) {
-            for (int s = 0; s < SHARDS; s++) {
-                const int64_t unit = along == 0 ? 1 : 8;
-                const int64_t begin = s > 0 ? ends[s - 1] : 0;
-                const npuq_tensor part = slice(&x.view.tensor, along, begin * unit, (ends[s] - begin) * unit);
-                /* Per token, each shard by rows has whole rows. */
-                const bool own = mode == NPUQ_PER_TOKEN && along == 0;
-                const int64_t first = own ? begin : 0;
-                const int64_t mine = own ? ends[s] - begin : mode == NPUQ_PER_TENSOR ? one : count;
-                const npuq_tensor part_min = npuq_tensor_contiguous(min + first, NPUQ_FLOAT32, 1, &mine);
-                const npuq_tensor part_max = npuq_tensor_contiguous(max + first, NPUQ_FLOAT32, 1, &mine);
-
-                if (pass == 0) {
-                    check_ok(npuq_dynamic_quant_min_max(&part, NULL, NULL, mode, &part_min, &part_max, NULL));
-                    for (int64_t i = first; i < first + mine; i++) {
-                        ranges[i] = combined(ranges[i], min[i], max[i]);
-                    }
-                } else {
-                    const npuq_tensor part_scale = slice(&scale.view.tensor, 0, first, mine);
-                    const npuq_tensor part_offset = slice(&offset.view.tensor, 0, first, mine);
-                    const int64_t y_unit = along == 0 || y_type == NPUQ_QUINT4X2 ? 1 : 8;
-                    const int64_t y_extent = (ends[s] - begin) * y_unit;
-                    const npuq_tensor part_y = slice(&y.view.tensor, along, begin * y_unit, y_extent);
-                    const npuq_tensor part_symmetric_y =
-                        slice(&symmetric_y.view.tensor, along, begin * y_unit, y_extent);
-
-                    check_ok(
-                        npuq_dynamic_quant_apply(&part, NULL, NULL, mode, &part_scale, &part_offset, &part_y, NULL));
-                    check_ok(npuq_dynamic_quant_symmetric_apply(&part, NULL, NULL, mode, &part_min, &part_max,
-                                                                &part_symmetric_y, NULL));
-                }
-            }
-            if (pass == 0) {
-                const npuq_tensor all_min = npuq_tensor_contiguous(min, NPUQ_FLOAT32, 1, &count);
-                const npuq_tensor all_max = npuq_tensor_contiguous(max, NPUQ_FLOAT32, 1, &count);
-
-                for (size_t i = 0; i < (size_t)count; i++) {
-                    min[i] = ranges[i].lo;
-                    max[i] = ranges[i].hi;
-                }
-                check_ok(
-                    npuq_dynamic_quant_params(&all_min, &all_max, y_type, &scale.view.tensor, &offset.view.tensor));
-                check_ok(npuq_dynamic_quant_symmetric_params(&all_min, &all_max, y_type, form,
-                                                             &symmetric_scale.view.tensor));
-            }
+        for (size_t i = test_below(COUNT(ways)); now.way = ways[i].name, !ways[i].run(t); i++) {
+            i = i + 1 < COUNT(ways) ? i : (size_t)-1; /* the first way is one for all calls */
         }
-        check_outputs("sharded");
     }
-    end_case();
 }
 
-/* Shards by rows of the operators with groups, by docs/sharding.md. */
-static void run_sharded_groups(npuq_dtype x_type, npuq_dtype y_type)
+static void test_kind(void **state)
 {
-    enum { SHARDS = 4, E = 5 };
-    const int64_t shape[2] = {test_between(1, 12), 8 * test_between(1, 5)};
-    const int64_t factors_shape[2] = {E, shape[1]};
-    const npuq_ref_dtype type = ref_type(x_type);
-    int64_t y_shape[2];
-    int64_t group_index[E];
-    int64_t shards[SHARDS];
+    const struct kind *kind = *state;
 
-    stored_shape(y_type, 2, shape, y_shape);
-    random_groups(group_index, E, shape[0]);
-    random_groups(shards, SHARDS, shape[0]); /* some shards are empty */
-    argument x = make_x_of_parts(x_type, shape, 0, !test_one_in(3));
-    argument factors = make_input(x_type, 2, factors_shape, true);
-    argument grouped = make_output("group_quant's y", y_type, 2, y_shape);
-    argument y = make_output("y", y_type, 2, y_shape);
-    argument scale = make_output("scale", NPUQ_FLOAT32, 1, shape);
-    argument offset = make_output("offset", NPUQ_FLOAT32, 1, shape);
-    argument symmetric_y = make_output("symmetric y", y_type, 2, y_shape);
-    argument symmetric_scale = make_output("symmetric scale", NPUQ_FLOAT32, 1, shape);
+    now.kind = kind->name;
+    for (now.op = 0; now.op < TEST_OPERATORS; now.op++) {
+        const int rounds = test_rounds(kind->rounds > 0 ? kind->rounds : any_rounds[now.op]);
 
-    npuq_ref_group_quant(x.elements, type, (size_t)shape[0], (size_t)shape[1], factors.elements, type, E, group_index,
-                         NULL, grouped.elements, ref_type(y_type));
-    npuq_ref_dynamic_quant_asymmetric(x.elements, type, (size_t)shape[0], (size_t)shape[1], factors.elements, type, E,
-                                      group_index, false, y.elements, ref_type(y_type), scale.elements,
-                                      offset.elements);
-    npuq_ref_dynamic_quant(x.elements, type, (size_t)shape[0], (size_t)shape[1], factors.elements, type, E, group_index,
-                           false, true, symmetric_y.elements, ref_type(y_type), symmetric_scale.elements);
-    FOR_EACH_BACKEND()
-    {
-        for (int s = 0; s < SHARDS; s++) {
-            const int64_t first = s > 0 ? shards[s - 1] : 0;
-            const int64_t rows = shards[s] - first;
-            int64_t part_index[E];
+        for (now.number = 0; now.number < rounds; now.number++) {
+            test_drawing d = {.choose = test_below, .call.op = now.op, .all_contiguous = true};
 
-            for (int64_t e = 0; e < E; e++) {
-                int64_t end = group_index[e] - first;
-                part_index[e] = end < 0 ? 0 : end > rows ? rows : end;
+            test_describe_faults(describe); /* cmocka takes the signals for each test */
+            test_reseed((uint64_t)(((kind - kinds) * TEST_OPERATORS + (int)now.op) * 100000 + now.number));
+            data = test_one_in(2) ? PLAIN : TINY;
+            d.fill = test_one_in(3) ? fill : NULL;
+            if (!kind->draw(&d)) {
+                break;
             }
-            const npuq_tensor index = npuq_tensor_contiguous(part_index, NPUQ_INT64, 1, &factors_shape[0]);
-            const npuq_tensor part = slice(&x.view.tensor, 0, first, rows);
-            const npuq_tensor part_grouped = slice(&grouped.view.tensor, 0, first, rows);
-            const npuq_tensor part_y = slice(&y.view.tensor, 0, first, rows);
-            const npuq_tensor part_scale = slice(&scale.view.tensor, 0, first, rows);
-            const npuq_tensor part_offset = slice(&offset.view.tensor, 0, first, rows);
-            const npuq_tensor part_symmetric_y = slice(&symmetric_y.view.tensor, 0, first, rows);
-            const npuq_tensor part_symmetric_scale = slice(&symmetric_scale.view.tensor, 0, first, rows);
-
-            check_ok(npuq_group_quant(&part, &factors.view.tensor, &index, NULL, &part_grouped, any_executor()));
-            check_ok(npuq_dynamic_quant_asymmetric(&part, &factors.view.tensor, &index, NPUQ_PER_TOKEN, &part_y,
-                                                   &part_scale, &part_offset, any_executor()));
-            check_ok(npuq_dynamic_quant(&part, &factors.view.tensor, &index, NPUQ_PER_TOKEN, NPUQ_SCALE_INVERSE,
-                                        &part_symmetric_y, &part_symmetric_scale, any_executor()));
+            trial t = try_drawing(d);
+            check_every_backend(&t, kind->way);
+            free_trial(&t);
         }
-        check_outputs("sharded with groups");
     }
-    end_case();
 }
 
-static void test_shards(void **unused)
-{
-    (void)unused;
-    for (int again = 0; again < test_rounds(600); again++) {
-        run_sharded(floats[again % 3], again % 2 ? NPUQ_INT8 : NPUQ_QUINT4X2,
-                    test_one_in(2) ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN, again % 4 / 2);
-        run_sharded_groups(floats[again % 3], again % 2 ? NPUQ_INT8 : NPUQ_QUINT4X2);
-    }
-}
+/* ---- constructed calls --------------------------------------------------------------------------------------------
+ */
 
 /* A part without elements has the range that changes no other. */
 static void check_empty_parts(void)
@@ -668,66 +1067,6 @@ static void check_broadcast_rows(void)
     }
 }
 
-/* More rows with scales and zero points of their own than the library converts at a time. Their columns lie apart:
- * then the parameters are spread by column, and a tile may begin at the second one. Or the rows lie apart. */
-static void check_many_scales(size_t row_stride, size_t col_stride)
-{
-    enum { ROWS = 9000, COLS = 3 };
-    const size_t extents[] = {ROWS, COLS};
-    static float apart[ROWS * COLS * 2];
-    static float x[ROWS * COLS];
-    static float scales[ROWS];
-    static float zero_points[ROWS];
-    static int8_t y[ROWS * COLS];
-    static int8_t expected[ROWS * COLS];
-    npuq_tensor x_view = npuq_matrix(apart, NPUQ_FLOAT32, ROWS, COLS, (int64_t)row_stride);
-    const npuq_tensor scales_view = npuq_vector(scales, NPUQ_FLOAT32, ROWS);
-    const npuq_tensor zero_points_view = npuq_vector(zero_points, NPUQ_FLOAT32, ROWS);
-    const npuq_tensor y_view = npuq_matrix(y, NPUQ_INT8, ROWS, COLS, 0);
-
-    x_view.strides[1] = (int64_t)col_stride;
-    test_fill(apart, NPUQ_FLOAT32, COUNT(apart), true);
-    test_fill(scales, NPUQ_FLOAT32, ROWS, true);
-    for (size_t r = 0; r < ROWS; r++) {
-        zero_points[r] = (float)(r % 199);
-    }
-    for (size_t i = 0; i < COUNT(x); i++) {
-        x[i] = apart[i / COLS * row_stride + i % COLS * col_stride];
-    }
-    npuq_ref_quantize(x, NPUQ_REF_FLOAT32, extents, 2, scales, NPUQ_REF_FLOAT32, ROWS, zero_points, NPUQ_REF_FLOAT32, 0,
-                      true, expected, NPUQ_REF_INT8);
-    check_ok(npuq_quantize(&x_view, &scales_view, &zero_points_view, 0, true, &y_view, NULL));
-    test_same(y, expected, sizeof y, "quantize, few columns to a scale");
-}
-
-/* Rows of a power of two of columns with gaps in x or in y: kernels must not take them as runs of one row. */
-static void check_rows_with_gaps(bool of_x)
-{
-    enum { ROWS = 40, COLS = 32, STRIDE = 40 };
-    static float apart[ROWS * STRIDE];
-    static float x[ROWS * COLS];
-    static int8_t y[ROWS * STRIDE];
-    static int8_t expected[ROWS * COLS];
-    float scale[ROWS];
-    float expected_scale[ROWS];
-    const npuq_tensor x_view = npuq_matrix(apart, NPUQ_FLOAT32, ROWS, COLS, of_x ? STRIDE : COLS);
-    const npuq_tensor y_view = npuq_matrix(y, NPUQ_INT8, ROWS, COLS, of_x ? COLS : STRIDE);
-    const npuq_tensor scale_view = npuq_vector(scale, NPUQ_FLOAT32, ROWS);
-
-    test_fill(apart, NPUQ_FLOAT32, COUNT(apart), true);
-    for (size_t r = 0; r < ROWS; r++) {
-        memcpy(&x[r * COLS], &apart[r * (size_t)x_view.strides[0]], COLS * sizeof *x);
-    }
-    npuq_ref_dynamic_quant(x, NPUQ_REF_FLOAT32, ROWS, COLS, NULL, NPUQ_REF_FLOAT32, 0, NULL, false, false, expected,
-                           NPUQ_REF_INT8, expected_scale);
-    check_ok(npuq_dynamic_quant(&x_view, NULL, NULL, NPUQ_PER_TOKEN, NPUQ_SCALE_PRODUCT, &y_view, &scale_view, NULL));
-    test_same(scale, expected_scale, sizeof scale, "scales of rows with gaps in %s", of_x ? "x" : "y");
-    for (size_t r = 0; r < ROWS; r++) {
-        test_same(&y[r * (size_t)y_view.strides[0]], &expected[r * COLS], COLS, "row %zu with gaps in %s", r,
-                  of_x ? "x" : "y");
-    }
-}
-
 /* Rows of NaN without a certain store, between rows whose scales have no inverse: the memory of kernels from row to row
  * stays bounded. */
 static void check_uncertain_rows(void)
@@ -802,10 +1141,6 @@ static void test_constructed(void **unused)
         check_empty_parts();
         check_empty_and_huge();
         check_broadcast_rows();
-        check_many_scales(6, 2);
-        check_many_scales(4, 1);
-        check_rows_with_gaps(true);
-        check_rows_with_gaps(false);
         check_uncertain_rows();
         check_words_far_apart();
     }
@@ -813,11 +1148,12 @@ static void test_constructed(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_drawn),     cmocka_unit_test(test_short_rows),  cmocka_unit_test(test_dense_rows),
-        cmocka_unit_test(test_long_rows), cmocka_unit_test(test_large),       cmocka_unit_test(test_wide),
-        cmocka_unit_test(test_shards),    cmocka_unit_test(test_constructed),
-    };
+    struct CMUnitTest tests[COUNT(kinds) + 1] = {cmocka_unit_test(test_constructed)};
+
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        tests[i + 1] =
+            (struct CMUnitTest){.name = kinds[i].name, .test_func = test_kind, .initial_state = (void *)&kinds[i]};
+    }
     test_seed();
     return cmocka_run_group_tests_name("operators", tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prepared calls of random views against the direct call: any units in any order give its bytes, and write nothing
- * else. Then copies, rebound operands, group_index and words that change too late, and changes of the backend. Refused
- * calls are in test_errors.c, threads in test_threads.c, the floating-point state in test_fp_state.c. */
+/* What npuq_call_rebind() refuses, and prepared calls without elements. Runs of prepared calls are in test_operators.c,
+ * refused calls in test_errors.c. */
 #include "calls.h"
 
 #include <limits.h>
@@ -46,7 +45,7 @@ static bool begin_case(int test)
         for (number = 0; test_takes_executor(op) && number < test_rounds(CASES); number++)                             \
             if (begin_case(TEST))
 
-enum { UNITS, SIZES_0, COPIES, REBINDS, REFUSALS, CHANGES, BACKENDS };
+enum { SIZES_0, REFUSALS };
 
 static test_drawing undrawn(void)
 {
@@ -101,38 +100,6 @@ static size_t *shuffled(size_t count)
     return order;
 }
 
-static size_t count_changes(const test_view *view, const unsigned char *before)
-{
-    size_t changes = 0;
-
-    for (size_t i = 0; i < view->size; i++) {
-        changes += view->guarded.memory[i] != before[i];
-    }
-    return changes;
-}
-
-/* In random order. y shows that no unit writes more than `most` elements, unless 0: few bytes stay the same. */
-static void run_one_by_one(const test_drawing *d, const npuq_call *prepared, size_t most)
-{
-    const size_t units = npuq_call_units(prepared);
-    const test_view *y = &d->views[Y];
-    const bool counts = most > 0 && d->call.given[Y] && y->tensor.ndim > 0 && units < 50;
-    const size_t width = counts ? test_count(y->tensor.ndim, y->tensor.shape) * npuq_dtype_size(y->tensor.dtype) : 0;
-    unsigned char *before = malloc(y->size + 1);
-    size_t *order = shuffled(units);
-
-    assert_non_null(before);
-    for (size_t i = 0; i < units; i++) {
-        if (counts) {
-            memcpy(before, y->guarded.memory, y->size);
-        }
-        npuq_call_run(prepared, order[i], order[i] + 1);
-        CHECK(!counts || count_changes(y, before) <= most * width / test_count(d->ndim, d->shape));
-    }
-    free(before);
-    free(order);
-}
-
 /* Ranges of any length, the last to somewhere beyond the end, in random order. */
 static void run_in_chunks(const npuq_call *prepared)
 {
@@ -148,205 +115,7 @@ static void run_in_chunks(const npuq_call *prepared)
     free(order);
 }
 
-/* Ranges without units. */
-static void run_nothing(const npuq_call *prepared)
-{
-    const size_t units = npuq_call_units(prepared);
-    const size_t ends[] = {0, 1, units / 2, units, units + 1, SIZE_MAX / 2 + 1, SIZE_MAX};
-
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        for (size_t j = 0; j < sizeof ends / sizeof ends[0]; j++) {
-            if (ends[i] >= ends[j] || ends[i] >= units) {
-                npuq_call_run(prepared, ends[i], ends[j]);
-            }
-        }
-    }
-}
-
-static void test_units(void **unused)
-{
-    (void)unused;
-    FOR_EACH_CASE(UNITS, 300)
-    {
-        test_drawing d = undrawn();
-
-        if (number % 8 == 0) { /* rows of several units, in the fast path of contiguous tensors */
-            d.all_contiguous = d.has_shape = true;
-            d.ndim = 2;
-            d.shape[0] = 1 + (int64_t)test_below(3);
-            d.shape[1] = 8 * (600 + (int64_t)test_below(1000));
-        }
-        (void)test_draw_prepared(&d);
-        test_outcome expected = test_expect_outcome(&d);
-        const size_t elements = test_count(d.ndim, d.shape);
-        const bool whole_rows = test_finds_ranges(op) || op == TEST_DYNAMIC_BLOCK_QUANT;
-        const size_t row = whole_rows && elements > 0 ? (size_t)d.shape[d.ndim - 1] : 1;
-        const size_t most = row > 4096 ? row : 4096; /* elements of a unit */
-
-        FOR_EACH_BACKEND()
-        {
-            npuq_call prepared = prepare(&d);
-
-            CHECK(npuq_call_units(&prepared) >= (elements + most - 1) / most);
-            run_nothing(&prepared);
-            check_done(&d, NULL, "no units");
-            run_all(&d, &prepared, &expected, "all units");
-            run_one_by_one(&d, &prepared, most);
-            check_done(&d, &expected, "one unit after the other");
-            run_in_chunks(&prepared);
-            check_done(&d, &expected, "several units at once");
-            npuq_call_run(&prepared, 0, SIZE_MAX);
-            npuq_call_run(&prepared, npuq_call_units(&prepared) / 2, SIZE_MAX);
-            check_done(&d, &expected, "half of the units again");
-        }
-        test_free_outcome(&expected);
-        test_free_drawing(&d);
-    }
-}
-
-/* Rows of more columns than a unit may have, and than joined units may have. */
-static void check_long_rows(void)
-{
-    enum { ROWS = 3, MOST = 40000 };
-    static const int64_t widths[] = {6000, MOST};
-    static float x[ROWS * MOST];
-    static float smooth[MOST];
-    static int8_t y[ROWS * MOST];
-    static int8_t expected[ROWS * MOST];
-    float parameters[2 * ROWS];
-    float expected_parameters[2 * ROWS];
-    const npuq_tensor scale = npuq_vector(parameters, NPUQ_FLOAT32, ROWS);
-    const npuq_tensor offset = npuq_vector(parameters + ROWS, NPUQ_FLOAT32, ROWS);
-
-    op = TEST_DYNAMIC_QUANT_ASYMMETRIC;
-    for (int i = 0; i < ROWS * MOST; i++) { /* no infinite product: y would be 0 */
-        x[i] = (float)(i * 31 % 255 - 127);
-        smooth[i % MOST] = (float)(i % MOST % 13 + 1);
-    }
-    for (number = 0; number < 2; number++) {
-        const int64_t width = widths[number];
-        const npuq_tensor x_view = npuq_matrix(x, NPUQ_FLOAT32, ROWS, width, 0);
-        const npuq_tensor smooth_view = npuq_vector(smooth, NPUQ_FLOAT32, width);
-        const npuq_tensor y_view = npuq_matrix(y, NPUQ_INT8, ROWS, width, 0);
-        npuq_call prepared;
-
-        CHECK(npuq_dynamic_quant_asymmetric(&x_view, &smooth_view, NULL, NPUQ_PER_TOKEN, &y_view, &scale, &offset,
-                                            NULL) == NPUQ_OK);
-        memcpy(expected, y, sizeof y);
-        memcpy(expected_parameters, parameters, sizeof parameters);
-        memset(y, 0x55, (size_t)(ROWS * width));
-        memset(parameters, 0x55, sizeof parameters);
-        CHECK(npuq_prepare_dynamic_quant_asymmetric(&prepared, &x_view, &smooth_view, NULL, NPUQ_PER_TOKEN, &y_view,
-                                                    &scale, &offset) == NPUQ_OK);
-        CHECK(npuq_call_units(&prepared) == ROWS);
-        npuq_call_run(&prepared, 0, SIZE_MAX);
-        test_same(parameters, expected_parameters, sizeof parameters, "scale and offset of long rows");
-        test_same(y, expected, sizeof y, "long rows");
-        memset(y, 0x55, (size_t)(ROWS * width));
-        CHECK(npuq_prepare_dynamic_quant_apply(&prepared, &x_view, &smooth_view, NULL, NPUQ_PER_TOKEN, &scale, &offset,
-                                               &y_view) == NPUQ_OK);
-        for (size_t unit = 0; unit < npuq_call_units(&prepared); unit++) {
-            npuq_call_run(&prepared, unit, unit + 1);
-        }
-        test_same(y, expected, sizeof y, "long rows, applied");
-    }
-}
-
-/* ---- copies ----------------------------------------------------------------------------------------------------- */
-
-static void test_copies(void **unused)
-{
-    (void)unused;
-    FOR_EACH_CASE(COPIES, 30)
-    {
-        test_drawing d = draw_prepared();
-        test_outcome expected = test_expect_outcome(&d);
-        const test_call call = d.call;
-
-        FOR_EACH_BACKEND()
-        {
-            npuq_call prepared = prepare(&d);
-            npuq_call *copy = malloc(sizeof *copy);
-
-            assert_non_null(copy);
-            memset(&d.call.tensors, 0xA5, sizeof d.call.tensors);
-            *copy = prepared;
-            memset(&prepared, test_one_in(2) ? 0xA5 : 0, sizeof prepared);
-            run_all(&d, copy, &expected, "a copy");
-            prepared = *copy;
-            memset(copy, 0x5A, sizeof *copy);
-            free(copy);
-            run_all(&d, &prepared, &expected, "a copy of the copy");
-            d.call = call;
-        }
-        test_free_outcome(&expected);
-        test_free_drawing(&d);
-    }
-}
-
 /* ---- other memory ----------------------------------------------------------------------------------------------- */
-
-static void refill(test_drawing *d, enum slot slot)
-{
-    test_view *view = &d->views[slot];
-    const npuq_dtype dtype = view->tensor.dtype;
-    const size_t count = test_count(view->tensor.ndim, view->tensor.shape);
-    unsigned char *elements = malloc(count * npuq_dtype_size(dtype) + 1);
-
-    assert_non_null(elements);
-    if (!test_is_output(op, slot)) {
-        test_fill(elements, dtype, count, test_one_in(2));
-        test_view_write(&view->tensor, elements);
-        memcpy(view->before, view->guarded.memory, view->size);
-    }
-    free(elements);
-}
-
-static void move(test_drawing *d, enum slot slot)
-{
-    test_view *view = &d->views[slot];
-    npuq_tensor *tensor = &view->tensor;
-    const ptrdiff_t first = (unsigned char *)tensor->data - view->guarded.memory;
-
-    test_guarded_free(&view->guarded);
-    view->guarded = test_guarded_make(view->size, test_one_in(2), test_below(16) * npuq_dtype_size(tensor->dtype));
-    memcpy(view->guarded.memory, view->before, view->size);
-    tensor->data = view->guarded.memory + first;
-    d->call.tensors[slot].data = tensor->data;
-}
-
-/* After new values or new memory, the call gives the results of a new call. */
-static void test_rebinds(void **unused)
-{
-    (void)unused;
-    FOR_EACH_CASE(REBINDS, 30)
-    {
-        test_drawing d = draw_prepared();
-
-        FOR_EACH_BACKEND()
-        {
-            npuq_call prepared = prepare(&d);
-
-            FOR_EACH_GIVEN(&d, slot)
-            {
-                const int operand = test_operand_of(slot);
-
-                for (int moves = 0; operand >= 0 && moves < 3; moves++) {
-                    refill(&d, slot);
-                    if (moves) {
-                        move(&d, slot);
-                        CHECK(npuq_call_rebind(&prepared, (npuq_operand)operand, d.call.tensors[slot].data) == NPUQ_OK);
-                    }
-                    test_outcome expected = test_expect_outcome(&d);
-                    run_in_chunks(&prepared);
-                    check_done(&d, &expected, slot_names[slot]);
-                    test_free_outcome(&expected);
-                }
-            }
-        }
-        test_free_drawing(&d);
-    }
-}
 
 /* The bytes from the first to the last of a view at data. False without elements. */
 static bool find_span(const npuq_tensor *t, uintptr_t data, uintptr_t *first, uintptr_t *last)
@@ -544,7 +313,7 @@ static void test_sizes_0(void **unused)
                         try_places(&d, &prepared, slot);
                     }
                 }
-                run_one_by_one(&d, &prepared, 0);
+                run_in_chunks(&prepared);
                 check_done(&d, &expected, "no elements");
                 test_free_outcome(&expected);
             }
@@ -634,115 +403,11 @@ static void check_in_place(void)
     test_same(sums, expected, sizeof sums, "y over x");
 }
 
-/* ---- too late --------------------------------------------------------------------------------------------------- */
-
-/* Random values, or all of one bad kind. */
-static void spoil(test_drawing *d, enum slot slot)
-{
-    test_view *view = &d->views[slot];
-    const size_t size = npuq_dtype_size(view->tensor.dtype);
-    const size_t count = test_count(view->tensor.ndim, view->tensor.shape);
-    const unsigned kind = (unsigned)test_below(4);
-    unsigned char *elements = malloc(count * size + 1);
-
-    assert_non_null(elements);
-    for (size_t i = 0; i < count; i++) {
-        const int64_t rows = (int64_t)test_below(40) - 10;
-        const uint64_t value = kind == 0   ? test_random()
-                               : kind == 1 ? (uint64_t)rows
-                               : kind == 2 ? (uint64_t)(size == 4 ? INT32_MIN : INT64_MIN) - test_below(2)
-                                           : (uint64_t)(test_one_in(2) ? rows : INT32_MAX) << test_below(33);
-        const uint32_t low = (uint32_t)value;
-
-        memcpy(elements + i * size, size == 4 ? (const void *)&low : (const void *)&value, size);
-    }
-    test_view_write(&view->tensor, elements);
-    memcpy(view->before, view->guarded.memory, view->size);
-    free(elements);
-}
-
-static void repair(test_drawing *d, enum slot slot, const unsigned char *bytes)
-{
-    test_view *view = &d->views[slot];
-
-    memcpy(view->before, bytes, view->size);
-    memcpy(view->guarded.memory, bytes, view->size);
-}
-
-static void test_late_changes(void **unused)
-{
-    (void)unused;
-    FOR_EACH_CASE(CHANGES, 120)
-    {
-        test_drawing d = draw_prepared();
-        const enum slot slot = op == TEST_REQUANT ? WORDS : GROUP_INDEX;
-
-        if (d.call.given[slot]) {
-            unsigned char *bytes = malloc(d.views[slot].size + 1);
-
-            assert_non_null(bytes);
-            memcpy(bytes, d.views[slot].before, d.views[slot].size);
-            FOR_EACH_BACKEND()
-            {
-                npuq_call prepared = prepare(&d);
-
-                for (int again = 0; again < 4; again++) {
-                    spoil(&d, slot);
-                    if (again % 2) {
-                        run_in_chunks(&prepared);
-                    } else {
-                        run_one_by_one(&d, &prepared, 0);
-                    }
-                    FOR_EACH_GIVEN(&d, other)
-                    {
-                        if (test_is_output(op, other)) {
-                            test_view_untouched_outside(&d.views[other]);
-                        } else {
-                            test_view_untouched(&d.views[other]);
-                        }
-                    }
-                    test_restore_outputs(&d);
-                }
-                repair(&d, slot, bytes);
-            }
-            free(bytes);
-        }
-        test_free_drawing(&d);
-    }
-}
-
-/* After another backend is chosen, a run gives the same results and keeps the choice. Results cannot show which kernels
- * run: all backends give the same bits. */
-static void test_backend_changes(void **unused)
-{
-    (void)unused;
-    FOR_EACH_CASE(BACKENDS, 30)
-    {
-        test_drawing d = draw_prepared();
-        test_outcome expected = test_expect_outcome(&d);
-
-        FOR_EACH_BACKEND()
-        {
-            npuq_call prepared = prepare(&d);
-
-            for (npuq_backend b = NPUQ_BACKEND_REF; strcmp(npuq_backend_name(b), "unknown") != 0; b++) {
-                if (npuq_set_backend(b) == NPUQ_OK) {
-                    run_all(&d, &prepared, &expected, "another backend");
-                    CHECK(npuq_active_backend() == b);
-                }
-            }
-        }
-        test_free_outcome(&expected);
-        test_free_drawing(&d);
-    }
-}
-
 static void test_constructed(void **unused)
 {
     (void)unused;
     FOR_EACH_BACKEND()
     {
-        check_long_rows();
         check_null_calls();
         check_interleaved();
         check_in_place();
@@ -752,9 +417,9 @@ static void test_constructed(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_units),       cmocka_unit_test(test_sizes_0),         cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_rebinds),     cmocka_unit_test(test_refusals),        cmocka_unit_test(test_late_changes),
-        cmocka_unit_test(test_constructed), cmocka_unit_test(test_backend_changes),
+        cmocka_unit_test(test_sizes_0),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_constructed),
     };
 
     test_seed();

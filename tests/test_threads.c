@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Executors with threads: any partition gives the bits of one thread. Calls on several threads do not disturb each
- * other. Each thread has its own error line and may choose the backend. With an argument, the test has only first
- * calls: all threads make theirs at once, and each finds the backend of NPUQ_BACKEND. */
+/* Calls on several threads do not disturb each other. Each thread has its own error line and may choose the backend.
+ * With an argument, the test has only first calls: all threads make theirs at once, and each finds the backend of
+ * NPUQ_BACKEND. Executors and prepared calls on threads are in test_operators.c. */
 #include "calls.h"
 
 #include <pthread.h>
@@ -17,6 +17,8 @@ enum { CALLS = 8 * TEST_OPERATORS };
 typedef struct work {
     test_drawing drawing;
     test_outcome expected;
+    bool is_prepared;
+    npuq_call prepared; /* by the test's own thread */
 } work;
 
 static work draw_work(size_t number)
@@ -31,6 +33,8 @@ static work draw_work(size_t number)
     test_reseed(number);
     test_draw_elements(&w.drawing);
     w.expected = test_expect_outcome(&w.drawing);
+    w.is_prepared =
+        test_takes_executor(w.drawing.call.op) && test_call_prepare(&w.prepared, &w.drawing.call) == NPUQ_OK;
     return w;
 }
 
@@ -38,31 +42,6 @@ static void free_work(work *w)
 {
     test_free_outcome(&w->expected);
     test_free_drawing(&w->drawing);
-}
-
-static void test_partitions(void **unused)
-{
-    static const size_t partitions[][TEST_THREADS + 1] = {
-        {0, 250, 500, 750, 1000}, {0, 0, 1, 999, 1000}, {0, 1000, 1000, 1000, 1000}, {0, 333, 333, 900, 1000}};
-
-    (void)unused;
-    for (size_t number = 0; number < CALLS; number++) {
-        work w = draw_work(number);
-
-        FOR_EACH_BACKEND()
-        {
-            for (size_t p = 0; p < sizeof partitions / sizeof partitions[0]; p++) {
-                size_t ends[TEST_THREADS + 1];
-                const npuq_executor executor = {test_run_parts, ends};
-
-                memcpy(ends, partitions[p], sizeof ends);
-                w.drawing.call.executor = &executor;
-                assert_int_equal(test_call_run(&w.drawing.call), NPUQ_OK);
-                test_check_outcome(&w.drawing, &w.expected, operator_names[w.drawing.call.op], "on threads");
-            }
-        }
-        free_work(&w);
-    }
 }
 
 /* ---- calls side by side ---- */
@@ -85,6 +64,23 @@ typedef struct caller {
 
 static atomic_size_t calling; /* threads in call_all() */
 
+/* Runs a copy of the prepared call that writes to its own memory. */
+static bool run_copy(const npuq_call *prepared, const test_copy *own)
+{
+    npuq_call call = *prepared;
+    bool is_rebound = true;
+
+    for (int slot = 0; slot < SLOTS; slot++) {
+        if (own->outputs.bytes[slot]) {
+            is_rebound = npuq_call_rebind(&call, (npuq_operand)test_operand_of((enum slot)slot),
+                                          own->call.tensors[slot].data) == NPUQ_OK &&
+                         is_rebound;
+        }
+    }
+    npuq_call_run(&call, 0, SIZE_MAX);
+    return is_rebound;
+}
+
 /* Asserts nothing: only the test's own thread may. */
 static void *call_all(void *argument)
 {
@@ -94,8 +90,10 @@ static void *call_all(void *argument)
     for (size_t number = 0; number < 3 * CALLS; number++) {
         const work *w = &c->works[number % CALLS];
         test_copy own = test_copy_call(&w->drawing);
+        const bool done =
+            w->is_prepared && number % 2 ? run_copy(&w->prepared, &own) : test_call_run(&own.call) == NPUQ_OK;
 
-        c->same = test_call_run(&own.call) == NPUQ_OK && test_copy_is(&own, &w->drawing, &w->expected) && c->same;
+        c->same = done && test_copy_is(&own, &w->drawing, &w->expected) && c->same;
         test_free_copy(&own);
     }
     atomic_fetch_sub(&calling, 1);
@@ -137,88 +135,6 @@ static void test_concurrent_calls(void **unused)
 {
     (void)unused;
     call_side_by_side(NULL);
-}
-
-/* ---- prepared calls ---- */
-
-enum { RUNNERS = 8 };
-
-typedef struct runner {
-    pthread_t thread;
-    size_t index;
-    const test_drawing *drawing;
-    const test_outcome *expected;
-    const npuq_call *call;
-    bool every_eighth; /* of the units; else each thread has a range of an eighth */
-    bool same;
-} runner;
-
-/* All threads run one call. Then each thread runs a copy that writes to its own memory. */
-static void *run_prepared(void *argument)
-{
-    runner *r = argument;
-    const size_t units = npuq_call_units(r->call);
-    npuq_call own = *r->call;
-    test_copy copy = test_copy_call(r->drawing);
-
-    await_others();
-    if (r->every_eighth) {
-        for (size_t unit = r->index; unit < units; unit += RUNNERS) {
-            npuq_call_run(r->call, unit, unit + 1);
-        }
-    } else {
-        npuq_call_run(r->call, units * r->index / RUNNERS, units * (r->index + 1) / RUNNERS);
-    }
-
-    r->same = true;
-    for (int slot = 0; slot < SLOTS; slot++) {
-        if (copy.outputs.bytes[slot]) {
-            r->same = npuq_call_rebind(&own, (npuq_operand)test_operand_of((enum slot)slot),
-                                       copy.call.tensors[slot].data) == NPUQ_OK &&
-                      r->same;
-        }
-    }
-    npuq_call_run(&own, 0, SIZE_MAX);
-    r->same = test_copy_is(&copy, r->drawing, r->expected) && r->same;
-    test_free_copy(&copy);
-    return NULL;
-}
-
-static void test_prepared_on_threads(void **unused)
-{
-    (void)unused;
-    for (int number = 0; number < TEST_OPERATORS * 12; number++) {
-        test_drawing d = {
-            .choose = test_below, .call.op = (enum test_operator)(number % TEST_OPERATORS), .large = true};
-        runner runners[RUNNERS];
-
-        if (!test_takes_executor(d.call.op)) {
-            continue;
-        }
-        test_reseed((uint64_t)number);
-        npuq_call call = test_draw_prepared(&d);
-        test_outcome expected = test_expect_outcome(&d);
-
-        FOR_EACH_BACKEND()
-        {
-            assert_int_equal(test_call_prepare(&call, &d.call), NPUQ_OK);
-            atomic_store(&waiting, RUNNERS);
-            for (size_t i = 0; i < RUNNERS; i++) {
-                runners[i] = (runner){.index = i, .drawing = &d, .expected = &expected, .call = &call};
-                runners[i].every_eighth = number / TEST_OPERATORS % 2;
-                assert_int_equal(pthread_create(&runners[i].thread, NULL, run_prepared, &runners[i]), 0);
-            }
-            for (size_t i = 0; i < RUNNERS; i++) {
-                assert_int_equal(pthread_join(runners[i].thread, NULL), 0);
-                if (!runners[i].same) {
-                    fail_msg("%s, call %d: thread %zu, of its own", operator_names[d.call.op], number, i);
-                }
-            }
-            test_check_outcome(&d, &expected, operator_names[d.call.op], "of all threads");
-        }
-        test_free_outcome(&expected);
-        test_free_drawing(&d);
-    }
 }
 
 /* ---- the choice of a backend ---- */
@@ -322,9 +238,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest first[] = {cmocka_unit_test(test_first_calls)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_last_error_is_per_thread),
-        cmocka_unit_test(test_partitions),
         cmocka_unit_test(test_concurrent_calls),
-        cmocka_unit_test(test_prepared_on_threads),
         cmocka_unit_test(test_backend_changes_beside_calls),
     };
 
