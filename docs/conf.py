@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How Sphinx makes the site: the Markdown pages as a forge shows them, the menu from docs/README.md, and the headers from
+what Doxygen reads in them. The folder of the build is Sphinx's source: it has links to the pages, and the API's pages."""
+import pathlib
+import re
+import shutil
+import subprocess
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent
+DOXYFILE = """
+INPUT                  = "{source}/include/npuquant"
+OUTPUT_DIRECTORY       = "{output}"
+STRIP_FROM_PATH        = "{source}"
+STRIP_FROM_INC_PATH    = "{source}/include"
+OPTIMIZE_OUTPUT_FOR_C  = YES
+TYPEDEF_HIDES_STRUCT   = YES
+SORT_MEMBER_DOCS       = NO
+EXTRACT_STATIC         = YES
+WARN_NO_PARAMDOC       = NO
+WARN_AS_ERROR          = FAIL_ON_WARNINGS
+QUIET                  = YES
+MACRO_EXPANSION        = YES
+EXPAND_ONLY_PREDEF     = YES
+PREDEFINED             = NPUQ_API= NPUQ_KEEPS_DATA=
+GENERATE_HTML          = NO
+GENERATE_LATEX         = NO
+GENERATE_XML           = YES
+"""
+
+project = "npuquant"
+extensions = ["myst_parser", "breathe"]
+include_patterns = ["*.md", "api/*.md", "docs/**.md", "python/README.md", "src/ref/README.md"]
+root_doc = "README"
+myst_heading_anchors = 6
+breathe_default_project = "npuquant"
+breathe_show_enumvalue_initializer = True
+breathe_domain_by_extension = {"h": "c"}
+smartquotes = False
+nitpicky = True
+nitpick_ignore_regex = [("c:identifier", r"u?int\d+_t|size_t|DLTensor")]
+html_theme = "furo"
+html_copy_source = False
+
+
+def prepare(app, config):
+    folder = pathlib.Path(app.srcdir)
+    for name in ("README.md", "CONTRIBUTING.md", "NEWS", "LICENSE", "docs", "examples", "python", "src"):
+        if not (folder / name).is_symlink():
+            (folder / name).symlink_to(SOURCE / name)
+    subprocess.run(["doxygen", "-"], input=DOXYFILE.format(source=SOURCE, output=folder), encoding="utf-8", check=True)
+    config.breathe_projects = {"npuquant": str(folder / "xml")}
+    shutil.rmtree(folder / "api", ignore_errors=True)
+    (folder / "api").mkdir()
+    for path in sorted((SOURCE / "include/npuquant").glob("*.h")):
+        groups = re.findall(r"@defgroup api_(\w+) (.*)", path.read_text(encoding="utf-8"))
+        # What a header's groups declare has pages of its own.
+        sections = {"sections": "briefdescription detaileddescription"} if groups else {}
+        page = f"({path.stem}_8h)=\n# {path.name}\n" + directive("doxygenfile", path.name, **sections)
+        if groups:
+            page += toctree([group for group, _ in groups] + ["version", "prefix"])
+        (folder / f"api/{path.stem}.md").write_text(page, encoding="utf-8")
+        for group, title in groups:
+            page = f"# {title}\n" + directive("doxygengroup", f"api_{group}", content_only="", members="")
+            (folder / f"api/{group}.md").write_text(page, encoding="utf-8")
+
+
+def directive(name, argument="", body="", **options):
+    options = "".join(f":{option.replace('_', '-')}: {value}\n" for option, value in options.items())
+    return f"\n```{{{name}}} {argument}\n{options}{body}```\n"
+
+
+def toctree(pages, **options):
+    return directive("toctree", body="\n" + "\n".join(pages) + "\n", hidden="", **options)
+
+
+def read(app, docname, source):
+    """Links to headers lead to their pages. The first page has the menu: the lists of docs/README.md."""
+    source[0] = re.sub(r"\]\((../)*include/npuquant/(\w+)\.h\)", r"](/api/\2.md)", source[0])
+    if docname == root_doc:
+        source[0] += toctree(["All pages <docs/README>"])
+        for section in (SOURCE / "docs/README.md").read_text(encoding="utf-8").split("\n## ")[1:]:
+            pages = re.findall(r"^- \[(.*?)\]\((.*)\.\w+\)", section, re.MULTILINE)
+            pages = [f"{title} </docs/{path}>".replace("/docs/../include/npuquant", "/api") for title, path in pages]
+            source[0] += toctree(pages, caption=section.splitlines()[0])
+    elif docname in ("python/README", "src/ref/README"):
+        source[0] = "---\norphan: true\n---\n" + source[0]
+
+
+def finish(app, exception):
+    if not exception:
+        shutil.copy(pathlib.Path(app.outdir, "README.html"), pathlib.Path(app.outdir, "index.html"))
+
+
+def setup(app):
+    app.connect("config-inited", prepare)
+    app.connect("source-read", read)
+    app.connect("build-finished", finish)
