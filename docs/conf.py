@@ -6,7 +6,12 @@ import re
 import shutil
 import subprocess
 
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.util.nodes import make_refnode
+
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
+NAME = re.compile(r"\b((?:npuq|NPUQ)_\w+|docs/[\w/-]+\.md)")
 DOXYFILE = """
 INPUT                  = "{source}/include/npuquant"
 OUTPUT_DIRECTORY       = "{output}"
@@ -86,6 +91,22 @@ def read(app, docname, source):
         source[0] = "---\norphan: true\n---\n" + source[0]
 
 
+def link_names(app, doctree, docname):
+    """What the API declares, and pages that the headers name, become links wherever a text mentions them."""
+    places = {f"{page}.md": (page, "") for page in app.env.found_docs}
+    for name, _, _, page, anchor, _ in app.env.get_domain("c").get_objects():
+        places[name.rpartition(".")[2]] = page, anchor
+    fixed = {id(text) for kind in (nodes.title, nodes.reference, nodes.literal_block, addnodes.desc_signature)
+             for node in doctree.findall(kind) for text in node.findall(nodes.Text)}
+    for text in list(doctree.findall(nodes.Text)):
+        pieces = [nodes.Text(piece) for piece in NAME.split(text)] if id(text) not in fixed else []
+        for number, piece in enumerate(pieces):
+            if number % 2 and piece in places:
+                pieces[number] = make_refnode(app.builder, docname, *places[piece], piece)
+        if len(pieces) > 1:
+            text.parent.replace(text, pieces)
+
+
 def finish(app, exception):
     if not exception:
         shutil.copy(pathlib.Path(app.outdir, "README.html"), pathlib.Path(app.outdir, "index.html"))
@@ -94,4 +115,5 @@ def finish(app, exception):
 def setup(app):
     app.connect("config-inited", prepare)
     app.connect("source-read", read)
+    app.connect("doctree-resolved", link_names)
     app.connect("build-finished", finish)
