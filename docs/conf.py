@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 
+import furo
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.util.nodes import make_refnode
@@ -40,11 +41,19 @@ myst_heading_anchors = 6
 breathe_default_project = "npuquant"
 breathe_show_enumvalue_initializer = True
 breathe_domain_by_extension = {"h": "c"}
-smartquotes = False
+smartquotes_action = "D"  # only dashes, which Sphinx writes itself
+highlight_language = "none"
 nitpicky = True
 nitpick_ignore_regex = [("c:identifier", r"u?int\d+_t|size_t|DLTensor")]
 html_theme = "furo"
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
 html_copy_source = False
+html_use_index = False
+# Debian's furo lacks the rule by which a dark system has the dark colours. The theme makes one of these variables.
+style = (pathlib.Path(furo.__file__).parent / "theme/furo/static/styles/furo.css").read_text(encoding="utf-8")
+dark = re.search(r'body\[data-theme="?dark"?\] ?{(.*?)}', style, re.DOTALL)[1]
+html_theme_options = {"dark_css_variables": dict(re.findall(r"--([\w-]+): ?([^;]*)", dark))}
 
 
 def prepare(app, config):
