@@ -50,6 +50,7 @@ html_static_path = ["site.css"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_use_index = False
+html_show_copyright = False
 # Debian's furo lacks the rule by which a dark system has the dark colours. The theme makes one of these variables.
 style = (pathlib.Path(furo.__file__).parent / "theme/furo/static/styles/furo.css").read_text(encoding="utf-8")
 dark = re.search(r'body\[data-theme="?dark"?\] ?{(.*?)}', style, re.DOTALL)[1]
@@ -74,7 +75,7 @@ def prepare(app, config):
             page += toctree([group for group, _ in groups] + ["version", "prefix"])
         (folder / f"api/{path.stem}.md").write_text(page, encoding="utf-8")
         for group, title in groups:
-            page = f"# {title}\n" + directive("doxygengroup", f"api_{group}", content_only="", members="")
+            page = f"# {title}\n" + directive("doxygengroup", f"api_{group}", members="")
             (folder / f"api/{group}.md").write_text(page, encoding="utf-8")
 
 
