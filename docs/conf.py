@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How Sphinx makes the site: the Markdown pages as a forge shows them, the menu from docs/README.md, and the headers from
-what Doxygen reads in them. The folder of the build is Sphinx's source: it has links to the pages, and the API's pages."""
+"""Sphinx makes the site from the pages as a forge shows them, and from what Doxygen reads in the headers. Its source is
+a folder of the build, with links to the pages, and with the pages of the API, which prepare() writes."""
 import pathlib
 import re
 import shutil
@@ -57,6 +57,15 @@ dark = re.search(r'body\[data-theme="?dark"?\] ?{(.*?)}', style, re.DOTALL)[1]
 html_theme_options = {"dark_css_variables": dict(re.findall(r"--([\w-]+): ?([^;]*)", dark))}
 
 
+def directive(name, argument="", body="", **options):
+    options = "".join(f":{option.replace('_', '-')}: {value}\n" for option, value in options.items())
+    return f"\n```{{{name}}} {argument}\n{options}{body}```\n"
+
+
+def toctree(pages, **options):
+    return directive("toctree", body="\n" + "\n".join(pages) + "\n", hidden="", **options)
+
+
 def prepare(app, config):
     folder = pathlib.Path(app.srcdir)
     for name in ("README.md", "CONTRIBUTING.md", "NEWS", "LICENSE", "docs", "examples", "python", "src"):
@@ -66,9 +75,9 @@ def prepare(app, config):
     config.breathe_projects = {"npuquant": str(folder / "xml")}
     shutil.rmtree(folder / "api", ignore_errors=True)
     (folder / "api").mkdir()
-    for path in sorted((SOURCE / "include/npuquant").glob("*.h")):
+    for path in (SOURCE / "include/npuquant").glob("*.h"):
         groups = re.findall(r"@defgroup api_(\w+) (.*)", path.read_text(encoding="utf-8"))
-        # What a header's groups declare has pages of its own.
+        # A group has a page. Only headers without groups show on their own page what they declare.
         sections = {"sections": "briefdescription detaileddescription"} if groups else {}
         page = f"({path.stem}_8h)=\n# {path.name}\n" + directive("doxygenfile", path.name, **sections)
         if groups:
@@ -79,17 +88,8 @@ def prepare(app, config):
             (folder / f"api/{group}.md").write_text(page, encoding="utf-8")
 
 
-def directive(name, argument="", body="", **options):
-    options = "".join(f":{option.replace('_', '-')}: {value}\n" for option, value in options.items())
-    return f"\n```{{{name}}} {argument}\n{options}{body}```\n"
-
-
-def toctree(pages, **options):
-    return directive("toctree", body="\n" + "\n".join(pages) + "\n", hidden="", **options)
-
-
 def read(app, docname, source):
-    """Links to headers lead to their pages. The first page has the menu: the lists of docs/README.md."""
+    """Lets links to headers lead to their pages. Adds the menu, the lists of docs/README.md, to the first page."""
     source[0] = re.sub(r"\]\((../)*include/npuquant/(\w+)\.h\)", r"](/api/\2.md)", source[0])
     if docname == root_doc:
         source[0] += toctree(["All pages <docs/README>"])
@@ -102,7 +102,7 @@ def read(app, docname, source):
 
 
 def link_names(app, doctree, docname):
-    """What the API declares, and pages that the headers name, become links wherever a text mentions them."""
+    """Makes links of the API's names, and of the pages that comments of headers name."""
     places = {f"{page}.md": (page, "") for page in app.env.found_docs}
     for name, _, _, page, anchor, _ in app.env.get_domain("c").get_objects():
         places[name.rpartition(".")[2]] = page, anchor
@@ -118,7 +118,7 @@ def link_names(app, doctree, docname):
 
 
 def finish(app, exception):
-    if not exception:
+    if not exception:  # where a reader, and a web server, begins
         shutil.copy(pathlib.Path(app.outdir, "README.html"), pathlib.Path(app.outdir, "index.html"))
 
 
