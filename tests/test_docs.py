@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The documentation's numbers. Runs every example of the operators' pages and of the pages about differing kernels, and
-compares the output. Compares the error tables with all messages of the library, and the table of hypotheses with the
-command's.
+compares the output. Compares the error tables with all messages of the library, the table of hypotheses with the
+command's, and lists of operators, functions and files with what there is.
 
 doctest runs a page's `pycon` blocks in order, in one empty folder; the commands of `console` blocks run there, too, and
 their output is compared, except measured times. A `python` block that begins with a file's name in a comment is written
@@ -317,6 +317,33 @@ class AddingAnOperator(unittest.TestCase):
                     path = os.path.relpath(os.path.join(at, file), SOURCE)
                     if not path.endswith((".npy", ".md", ".pyc")) and path not in self.WRITTEN_BY_A_COMMAND | {*listed}:
                         self.assertLess(self.names(path), len(OPERATORS), path)
+
+
+class Lists(unittest.TestCase):
+    """What lists the operators, the functions and the files has all of them."""
+
+    def test_front_page(self):
+        links = set(re.findall(r"\]\((.*?)\)", read(SOURCE, "README.md")))
+        self.assertEqual({f"docs/{page}" for page in OPERATOR_PAGES} - links, set())
+
+    def test_design(self):
+        """The files in the design exist, and so do the functions of a call's path."""
+        design = read(DOCS, "design.md")
+        for path in re.findall(r"^\| `(src/[^`<]*)`", design, re.MULTILINE):
+            self.assertTrue(any(os.path.exists(os.path.join(SOURCE, path + end)) for end in ("", ".c", ".h")), path)
+        steps = re.findall(r"^\| `(src/[^`]*)` \| (`\w+.*`) \|", design, re.MULTILINE)
+        self.assertGreater(len(steps), 10)
+        for path, functions in steps:
+            for function in re.findall(r"`(\w+)", functions):
+                self.assertRegex(read(SOURCE, path), rf"\b{function}\)?\(")
+
+    def test_groups(self):
+        """Every function is in a group, a page of the site, and every operator has a group."""
+        header = read(SOURCE, "include", "npuquant", "npuquant.h")
+        self.assertIn("\nNPUQ_API ", header)
+        self.assertNotIn("\nNPUQ_API ", re.sub(r"@{.*?@}", "", header, flags=re.DOTALL))
+        for name in OPERATORS:
+            self.assertIn(f"@defgroup api_{name} {name}\n", header)
 
 
 if __name__ == "__main__":
