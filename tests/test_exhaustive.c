@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All 2^32 patterns of 32 bits through every backend here, in blocks of 65,536, on two threads.
+ *
+ * usage: test_exhaustive kernels | quotients | integers | packs
+ * NPUQ_TEST_BLOCKS=N takes N of the 65,536 blocks, evenly spread, and fewer scales of quotients: for emulators. */
+#include "kernels.h"
+#include "support.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(ARRAY) (sizeof(ARRAY) / sizeof(ARRAY)[0])
+
+/* ---- blocks -------------------------------------------------------------------------------------------------------
+ */
+
+enum { BLOCK = 65536, BLOCKS = 65536, THREADS = 2 };
+
+static size_t blocks; /* to take */
+
+/* The backends other than ref that run here. */
+static kernel_backend backends[MOST_BACKENDS];
+static size_t backend_count;
+
+/* A difference that was found, in words; "" if there is none. */
+typedef struct block_difference {
+    char text[192];
+} block_difference;
+
+/* The work on all patterns. pass is the caller's; each thread has its own buffers. */
+typedef struct block_work {
+    const void *pass;
+    size_t buffers_size;
+    void (*prepare)(const void *pass, void *buffers); /* once for each thread, with buffers of zeros */
+    /* with every block: the patterns block << 16 and the 65,535 that follow */
+    void (*check)(const void *pass, uint32_t block, void *buffers, block_difference *difference);
+} block_work;
+
+typedef struct part {
+    const block_work *work;
+    size_t first_block;
+    size_t blocks;
+    size_t stride;
+    block_difference difference;
+} part;
+
+static void *run_part(void *argument)
+{
+    part *p = argument;
+    void *buffers = calloc(1, p->work->buffers_size);
+
+    if (!buffers) {
+        (void)snprintf(p->difference.text, sizeof p->difference.text, "out of memory");
+        return NULL;
+    }
+    p->work->prepare(p->work->pass, buffers);
+    for (size_t i = 0; i < p->blocks && !p->difference.text[0]; i++) {
+        p->work->check(p->work->pass, (uint32_t)((p->first_block + i) * p->stride), buffers, &p->difference);
+    }
+    free(buffers);
+    return NULL;
+}
+
+/* Takes the blocks, evenly spread. Fails with the first difference of a thread. */
+static void blocks_each(const block_work *work)
+{
+    pthread_t threads[THREADS];
+    part parts[THREADS];
+
+    for (size_t i = 0; i < THREADS; i++) {
+        parts[i] = (part){.work = work,
+                          .first_block = blocks * i / THREADS,
+                          .blocks = blocks * (i + 1) / THREADS - blocks * i / THREADS,
+                          .stride = BLOCKS / blocks};
+        assert_int_equal(pthread_create(&threads[i], NULL, run_part, &parts[i]), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        if (parts[i].difference.text[0]) {
+            fail_msg("differs: %s", parts[i].difference.text);
+        }
+    }
+}
+
+static float float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* ---- kernels: all float32 through every f32 row kernel, with some scales and offsets -------------------------------
+ */
+
+/* Products and quotients fall on and near ties, overflow, vanish, and pass through NaN. */
+static const struct {
+    float scale;
+    float offset;
+} parameters[] = {{1.0f, 0.0f}, {0.0999755859375f, -1.1658f}, {-3.0f, 0.5f}, {1.17549435e-38f, 100.0f}};
+
+enum { PARAMETERS = sizeof parameters / sizeof parameters[0] };
+
+typedef struct buffers {
+    uint32_t x[BLOCK];
+    uint32_t expected[BLOCK];
+    uint32_t got[BLOCK];
+    float scale[BLOCK];
+    float offset[BLOCK];
+} buffers;
+
+typedef struct pass {
+    kernel_id id;
+    size_t which;
+} pass;
+
+/* Runs a backend's kernel and compares the result with b->expected and this range. */
+static void compare(const kernel_backend *backend, kernel_id id, size_t which, buffers *b, kernel_arguments a,
+                    float expected_hi, float expected_lo, block_difference *difference)
+{
+    float hi = -INFINITY;
+    float lo = INFINITY;
+
+    a.block.y = b->got;
+    a.hi = &hi;
+    a.lo = &lo;
+    kernel_run(backend->kernels, id, &a);
+    if (memcmp(b->got, b->expected, kernel_y_bytes(id, BLOCK)) != 0 || memcmp(&hi, &expected_hi, sizeof hi) != 0 ||
+        memcmp(&lo, &expected_lo, sizeof lo) != 0) {
+        (void)snprintf(difference->text, sizeof difference->text, "%s, %s, x in %08x..%08x, scale %g, offset %g",
+                       backend->name, kernel_name(id), b->x[0], b->x[BLOCK - 1], (double)parameters[which].scale,
+                       (double)parameters[which].offset);
+    }
+}
+
+static void prepare(const void *argument, void *memory)
+{
+    const pass *p = argument;
+    buffers *b = memory;
+
+    for (size_t i = 0; i < BLOCK; i++) {
+        b->scale[i] = parameters[p->which].scale;
+        b->offset[i] = parameters[p->which].offset;
+    }
+}
+
+/* The slow backend generic has one kernel for all types and operations. The first parameters take all floats by row
+ * through each of its paths. For other parameters, every fourth block is enough. */
+static bool is_due(const kernel_backend *backend, kernel_id id, size_t which, uint32_t block)
+{
+    const bool first = which == 0 && id.kind != VECTOR && id.op == NPUQ_MUL;
+    return first || block % 4 == 0 || strcmp(backend->name, "generic") != 0;
+}
+
+static void check_block(const void *argument, uint32_t block, void *memory, block_difference *difference)
+{
+    const pass *p = argument;
+    buffers *b = memory;
+    float hi = -INFINITY;
+    float lo = INFINITY;
+
+    for (uint32_t i = 0; i < BLOCK; i++) {
+        b->x[i] = block << 16 | i;
+    }
+    kernel_arguments a = {
+        {b->x, b->expected, 0, 0, 1, BLOCK, {.prefetch_bytes = 0}, 0}, b->scale, b->offset, 0, b->scale, &hi, &lo};
+    kernel_run(&npuq_rows_ref, p->id, &a);
+    for (size_t k = 0; k < backend_count; k++) {
+        kernel_id id = p->id;
+
+        if (is_due(&backends[k], id, p->which, block)) {
+            compare(&backends[k], id, p->which, b, a, hi, lo, difference);
+        }
+        if (id.kind == UNIFORM) { /* all parameters are equal: the other kernel gives the same result */
+            id.kind = VECTOR;
+            if (is_due(&backends[k], id, p->which, block)) {
+                compare(&backends[k], id, p->which, b, a, hi, lo, difference);
+            }
+        }
+    }
+}
+
+/* The number of parameters to try. int8 and int32, one for each operation, and ranges with smooth scales try all: these
+ * show the arithmetic. The other integer types differ only after the arithmetic, where the first parameters show every
+ * float. Products that become integers leave out the last: nearly all vanish against the offset, and half are
+ * subnormal, which takes a CPU up to a hundred cycles each. */
+static size_t parameters_for(kernel_id id)
+{
+    switch (id.kind) {
+    case RANGE: return 1;
+    case SMOOTH_RANGE: return PARAMETERS;
+    case SMOOTH_AFFINE: return id.y == NPUQ_TYPE_INT8 ? PARAMETERS - 1 : 2; /* has no int32 */
+    case UNIFORM:
+    case VECTOR: break;
+    }
+    return id.op == NPUQ_DIV ? (id.y == NPUQ_TYPE_INT32 ? PARAMETERS : 2) : id.y == NPUQ_TYPE_INT8 ? PARAMETERS - 1 : 2;
+}
+
+static void check_kernel(void *context, kernel_id id)
+{
+    (void)context;
+    if (id.x != NPUQ_TYPE_FLOAT32 || id.kind == VECTOR) { /* VECTOR goes with UNIFORM */
+        return;
+    }
+    for (size_t which = 0; which < parameters_for(id); which++) {
+        const pass p = {id, which};
+        const block_work work = {&p, sizeof(buffers), prepare, check_block};
+
+        blocks_each(&work);
+    }
+    print_message("%s\n", kernel_name(id));
+}
+
+static void test_all_floats(void **unused)
+{
+    (void)unused;
+    kernel_each(check_kernel, NULL);
+}
+
+/* ---- quotients: all significands of x divided by many scales ----------------------------------------------------- */
+
+/* Significands of 1, 2^k / 3 and others next to powers of 2 and to each other; then random ones. */
+static uint32_t pick_significand(size_t i)
+{
+    static const uint32_t chosen[] = {0x000000, 0x000001, 0x000002, 0x7FFFFF, 0x7FFFFE, 0x2AAAAA, 0x2AAAAB, 0x555555,
+                                      0x3504F3, 0x3504F4, 0x400000, 0x400001, 0x3FFFFF, 0x4CCCCD, 0x199999, 0x7FF800};
+    const size_t count = sizeof chosen / sizeof chosen[0];
+
+    return i < count ? chosen[i] : (uint32_t)test_below(1u << 23);
+}
+
+/* x / scale lies in (2^23, 2^25), where each float32 is an integer: int32 shows every bit. */
+static void check_quotients(buffers *b, float scale, uint32_t exponent_of_x, bool by_column)
+{
+    enum { ROWS = 4, COLUMNS = BLOCK / ROWS };
+    const kernel_id id = {by_column ? VECTOR : UNIFORM, NPUQ_TYPE_FLOAT32, NPUQ_TYPE_INT32, NPUQ_DIV};
+    kernel_arguments a = {{b->x, b->expected, COLUMNS * 4, COLUMNS * 4, ROWS, COLUMNS, {.prefetch_bytes = 0}, 0},
+                          b->scale,
+                          b->offset,
+                          0,
+                          NULL,
+                          NULL,
+                          NULL};
+
+    for (size_t i = 0; i < BLOCK; i++) {
+        b->scale[i] = scale;
+    }
+    for (uint32_t first = 0; first < 1u << 23; first += BLOCK) {
+        for (uint32_t i = 0; i < BLOCK; i++) {
+            b->x[i] = exponent_of_x << 23 | (first + i);
+        }
+        a.block.y = b->expected;
+        kernel_run(&npuq_rows_ref, id, &a);
+        for (size_t k = 0; k < backend_count; k++) {
+            a.block.y = b->got;
+            kernel_run(backends[k].kernels, id, &a);
+            test_same(b->got, b->expected, sizeof b->got, "%s, %s, x from %08x, scale %a", backends[k].name,
+                      kernel_name(id), b->x[0], (double)scale);
+        }
+    }
+}
+
+static void test_all_quotients(void **unused)
+{
+    enum { SCALES = 128 };
+    /* The first and the last exponents of scales with an inverse, some others, and the middle. */
+    static const uint32_t exponents[] = {63, 127, 190, 100, 62, 191, 150, 20};
+    const size_t scales = blocks < BLOCKS / SCALES ? 1 : blocks / (BLOCKS / SCALES);
+    buffers *b = calloc(1, sizeof *b);
+
+    (void)unused;
+    assert_non_null(b);
+    for (size_t i = 0; i < scales; i++) {
+        const uint32_t exponent = exponents[i % (sizeof exponents / sizeof exponents[0])];
+        const float scale = float_of((test_one_in(2) ? 0x80000000u : 0) | exponent << 23 | pick_significand(i));
+
+        check_quotients(b, scale, exponent + 24, i % 2 == 1);
+        check_quotients(b, scale, exponent + 24, i % 2 == 0);
+    }
+    print_message("%zu scales\n", scales);
+    free(b);
+}
+
+/* ---- integers: every pattern as an int32 x, or as a float32 scale -------------------------------------------------
+ */
+
+/* A pass over all patterns: each is an int32 x, or the float32 scale of an x that is 1. */
+typedef struct integer_pass {
+    const char *name;
+    npuq_type y;
+    bool patterns_are_scales;
+    float scale;
+    float row_scale;  /* 0: none */
+    float bias;       /* 0: none */
+    int32_t x_bias;   /* 0: none */
+    int32_t y_offset; /* 0: none */
+} integer_pass;
+
+/* The products fall on and near ties, round twice, overflow, vanish, and are subnormal. */
+static const integer_pass passes[] = {
+    {"every float32, stored as float32", NPUQ_TYPE_FLOAT32, true, 0, 0, 0, 0, 0},
+    {"every float32, stored as float16", NPUQ_TYPE_FLOAT16, true, 0, 0, 0, 0, 0},
+    {"every float32, stored as bfloat16", NPUQ_TYPE_BFLOAT16, true, 0, 0, 0, 0, 0},
+    {"every int32, dequantised by 1", NPUQ_TYPE_BFLOAT16, false, 1.0f, 0, 0, 0, 0},
+    {"every int32, dequantised by .1, -.003, + 7.7", NPUQ_TYPE_FLOAT32, false, 0.1f, -0.003f, 7.7f, 0, 0},
+    {"every int32 + 123456789, dequantised by 1e-5, 3", NPUQ_TYPE_FLOAT16, false, 1e-5f, 3.0f, 0, 123456789, 0},
+    {"every int32, requantised by 2^-8, - 3", NPUQ_TYPE_INT8, false, 0.00390625f, 0, 0, 0, -3},
+    {"every int32 - 1000000007, requantised by 6e-8, + 200", NPUQ_TYPE_INT8, false, 6e-8f, 0, 0, -1000000007, 200},
+    {"every int32, requantised by -1, - 256", NPUQ_TYPE_INT8, false, -1.0f, 0, 0, 0, -256},
+    {"every int32, requantised by 1e-4", NPUQ_TYPE_INT8, false, 1e-4f, 0, 0, 0, 0},
+};
+
+typedef struct integer_buffers {
+    uint32_t patterns[BLOCK];
+    int32_t ones[BLOCK];
+    float bias[BLOCK];
+    int32_t x_bias[BLOCK];
+    uint32_t expected[BLOCK];
+    uint32_t got[BLOCK];
+} integer_buffers;
+
+static size_t y_bytes(npuq_type y)
+{
+    return BLOCK * (y == NPUQ_TYPE_FLOAT32 ? sizeof(float) : y == NPUQ_TYPE_INT8 ? 1 : 2);
+}
+
+static void prepare_integers(const void *argument, void *memory)
+{
+    const integer_pass *s = argument;
+    integer_buffers *b = memory;
+
+    for (size_t i = 0; i < BLOCK; i++) {
+        b->ones[i] = 1;
+        b->bias[i] = s->bias;
+        b->x_bias[i] = s->x_bias;
+    }
+}
+
+static void check_integers(const void *argument, uint32_t number, void *memory, block_difference *difference)
+{
+    const integer_pass *s = argument;
+    integer_buffers *b = memory;
+    float row_scale = s->row_scale;
+    npuq_dequant_params params = {.scale = &s->scale};
+    npuq_block block = {.x = b->patterns, .y = b->expected, .rows = 1, .n = BLOCK};
+
+    for (uint32_t i = 0; i < BLOCK; i++) {
+        b->patterns[i] = number << 16 | i;
+    }
+    if (s->patterns_are_scales) {
+        block.x = b->ones;
+        params.scale = (const float *)(const void *)b->patterns;
+        params.increment = 1;
+    } else if (s->y_offset != 0) {
+        params.y_offset = &s->y_offset;
+    }
+    params.row_scale = s->row_scale != 0 ? &row_scale : NULL;
+    params.bias = s->bias != 0 ? b->bias : NULL;
+    params.x_bias = s->x_bias != 0 ? b->x_bias : NULL;
+    npuq_rows_ref.dequant[s->y][NPUQ_TYPE_INT32](&block, &params);
+    for (size_t k = 0; k < backend_count; k++) {
+        block.y = b->got;
+        backends[k].kernels->dequant[s->y][NPUQ_TYPE_INT32](&block, &params);
+        if (memcmp(b->got, b->expected, y_bytes(s->y)) != 0) {
+            (void)snprintf(difference->text, sizeof difference->text, "%s, %s, patterns %08x..%08x", backends[k].name,
+                           s->name, b->patterns[0], b->patterns[BLOCK - 1]);
+        }
+    }
+}
+
+static void test_all_patterns(void **unused)
+{
+    (void)unused;
+    for (size_t s = 0; s < COUNT(passes); s++) {
+        const block_work work = {&passes[s], sizeof(integer_buffers), prepare_integers, check_integers};
+
+        blocks_each(&work);
+        print_message("%s\n", passes[s].name);
+    }
+}
+
+/* ---- packs: trans_quant_param over all scales in both modes, and over all offsets, by integer rules of the test's own
+ */
+
+static uint32_t expected_scale(uint32_t bits, npuq_round_mode mode)
+{
+    const uint32_t sign = bits & 0x80000000u;
+    const uint32_t magnitude = bits & 0x7FFFFFFFu;
+    const uint32_t rest = magnitude % 8192;
+    uint32_t steps = magnitude / 8192; /* what 19 bits can say */
+
+    if (mode == NPUQ_ROUND_NEAREST && magnitude < 0x00800000u) {
+        return sign;
+    }
+    if (mode == NPUQ_ROUND_NEAREST && magnitude < 0x7F800000u && (rest > 4096 || (rest == 4096 && steps % 2 == 1))) {
+        steps++;
+    }
+    return sign + steps * 8192;
+}
+
+static uint64_t expected_offset(float offset)
+{
+    const double rounded = nearbyint((double)offset);
+    const int64_t integer = isnan(offset) ? 0 : (int64_t)(rounded < -256 ? -256 : rounded > 255 ? 255 : rounded);
+    return (uint64_t)(integer < 0 ? integer + 512 : integer);
+}
+
+typedef enum sweep { TRUNCATE, NEAREST, OFFSETS, SWEEPS } sweep;
+
+typedef struct pack_buffers {
+    uint32_t in[BLOCK];
+    uint64_t out[BLOCK];
+} pack_buffers;
+
+static void prepare_packs(const void *argument, void *memory)
+{
+    (void)argument, (void)memory;
+}
+
+static void check_packs(const void *argument, uint32_t block, void *memory, block_difference *difference)
+{
+    const sweep what = *(const sweep *)argument;
+    const npuq_round_mode mode = what == NEAREST ? NPUQ_ROUND_NEAREST : NPUQ_ROUND_TRUNCATE;
+    const float one = 1.0f;
+    pack_buffers *b = memory;
+    const npuq_tensor swept = npuq_vector(b->in, NPUQ_FLOAT32, BLOCK);
+    const npuq_tensor fixed = npuq_vector(&one, NPUQ_FLOAT32, 1);
+    const npuq_tensor y = npuq_vector(b->out, NPUQ_UINT64, BLOCK);
+
+    for (uint32_t i = 0; i < BLOCK; i++) {
+        b->in[i] = block << 16 | i;
+    }
+    bool is_right = (what == OFFSETS ? npuq_trans_quant_param(&fixed, &swept, mode, &y)
+                                     : npuq_trans_quant_param(&swept, NULL, mode, &y)) == NPUQ_OK;
+    for (uint32_t i = 0; i < BLOCK; i++) {
+        const uint64_t expected =
+            what == OFFSETS ? expected_offset(float_of(b->in[i])) << 37 | 0x3F800000u : expected_scale(b->in[i], mode);
+
+        is_right = is_right && b->out[i] == (expected | (uint64_t)1 << 46);
+    }
+    if (!is_right) {
+        (void)snprintf(difference->text, sizeof difference->text, "trans_quant_param, %s, sweep %d, from %08x",
+                       npuq_backend_name(npuq_active_backend()), (int)what, b->in[0]);
+    }
+}
+
+static void test_all_packs(void **unused)
+{
+    (void)unused;
+    for (sweep what = TRUNCATE; what < SWEEPS; what++) {
+        const block_work work = {&what, sizeof(pack_buffers), prepare_packs, check_packs};
+
+        FOR_EACH_BACKEND()
+        {
+            blocks_each(&work);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        struct CMUnitTest test[1];
+    } groups[] = {
+        {"kernels", {cmocka_unit_test(test_all_floats)}},
+        {"quotients", {cmocka_unit_test(test_all_quotients)}},
+        {"integers", {cmocka_unit_test(test_all_patterns)}},
+        {"packs", {cmocka_unit_test(test_all_packs)}},
+    };
+    const char *given = getenv("NPUQ_TEST_BLOCKS");
+
+    test_seed();
+    blocks = given ? strtoull(given, NULL, 0) : BLOCKS;
+    backend_count = kernel_backends(backends);
+    if (argc != 2 || blocks < 1 || blocks > BLOCKS) {
+        return 1;
+    }
+    if (backend_count == 0 && strcmp(argv[1], "packs") != 0) {
+        (void)printf("SKIPPED: no backend but ref here\n");
+        return 77;
+    }
+    (void)printf("# %zu of %d blocks\n", blocks, BLOCKS);
+    for (size_t i = 0; i < COUNT(groups); i++) {
+        if (strcmp(argv[1], groups[i].name) == 0) {
+            return cmocka_run_group_tests_name(groups[i].name, groups[i].test, NULL, NULL);
+        }
+    }
+    return 1;
+}
