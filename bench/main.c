@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* npuquant-bench: how fast the operators are, against what the machine can do. */
-#include "distances.h"
 #include "limit.h"
 #include "machine.h"
 #include "measure.h"
@@ -51,14 +50,8 @@ static const char help[] =
     "  --prefetch BYTES         let stream-best prefetch so far ahead (default 0: the best of several distances)\n"
     "  --huge-pages             ask the system for pages of 2 MiB for the buffers (madvise)\n"
     "\n"
-    "Instead of the cases:\n"
-    "  --distances              time the row kernels of the first backend from memory, with several distances of\n"
-    "                           prefetching, and say which is the best beside npuquant's own; at most\n"
-    "                           --max-elements elements, for --budget seconds a kernel\n"
-    "\n"
     "Results:\n"
     "  --json FILE              write them to FILE as JSON, too; bench/page makes tables and pictures of that\n"
-    "  --csv FILE               write them to FILE as CSV, too: one row for each line, units in the names of columns\n"
     "  --help                   print this and stop\n";
 
 struct options {
@@ -66,13 +59,11 @@ struct options {
     const char *set;
     const char *backend;
     const char *json;
-    const char *csv;
     const char *shape;
     int64_t extents[BENCH_MAX_NDIM]; /* of shape */
     int ndim;                        /* of shape; 0: none is given */
     bool full;
     bool list;
-    bool distances;
     bool quick;
     bool pin;
     bool with_peers;
@@ -146,11 +137,9 @@ static bool parse(int argc, char **argv, struct options *o)
         {"--set", &o->set, NULL, false, NULL, 0, 0},
         {"--backend", &o->backend, NULL, false, NULL, 0, 0},
         {"--json", &o->json, NULL, false, NULL, 0, 0},
-        {"--csv", &o->csv, NULL, false, NULL, 0, 0},
         {"--shape", &o->shape, NULL, false, NULL, 0, 0},
         {"--full", NULL, &o->full, true, NULL, 0, 0},
         {"--list", NULL, &o->list, true, NULL, 0, 0},
-        {"--distances", NULL, &o->distances, true, NULL, 0, 0},
         {"--quick", NULL, &o->quick, true, NULL, 0, 0},
         {"--no-pin", NULL, &o->pin, false, NULL, 0, 0},
         {"--no-peers", NULL, &o->with_peers, false, NULL, 0, 0},
@@ -366,7 +355,6 @@ struct session {
     struct plan plan;
     struct bench_case *cases; /* the chosen ones first */
     FILE *json;
-    FILE *csv;
 };
 
 /* True as well if no file is wanted. */
@@ -446,9 +434,6 @@ static bool prepare(struct session *s)
     if (o->quick) {
         plan->timing = (struct timing){.sample_ns = 1, .budget_ns = 0, .min_rounds = 1, .max_rounds = 1};
     }
-    if (o->distances) {
-        return npuq_set_backend(plan->backends[0]) == NPUQ_OK;
-    }
     for (size_t i = 0; i < s->heading.chosen; i++) {
         if (!fits(&s->cases[i], &s->machine)) {
             return false;
@@ -456,14 +441,13 @@ static bool prepare(struct session *s)
         threads = s->cases[i].threads > threads ? s->cases[i].threads : threads;
         s->heading.seconds += measure_seconds(&s->cases[i], plan);
     }
-    s->heading.state = state_cost(&plan->timing);
-    plan->call_ns = s->heading.state.call_ns;
+    s->heading.call_ns = plan->call_ns = measure_call_ns(&plan->timing);
     plan->ports = ports_measure(&plan->timing);
     s->heading.ports = &plan->ports;
     if (pool_start(threads, o->pin) < threads) {
         return fail("--threads", "the system has no more threads");
     }
-    return open_file(o->json, &s->json) && open_file(o->csv, &s->csv);
+    return open_file(o->json, &s->json);
 }
 
 static bool run(struct session *s)
@@ -476,9 +460,6 @@ static bool run(struct session *s)
     if (s->json) {
         report_json_begin(s->json, &s->heading);
     }
-    if (s->csv) {
-        report_csv_begin(s->csv);
-    }
     for (size_t i = 0; i < s->heading.chosen; i++) {
         struct measurement m;
         report_progress(i + 1, s->heading.chosen, s->cases[i].name);
@@ -487,9 +468,6 @@ static bool run(struct session *s)
         report_table_case(&m);
         if (s->json) {
             report_json_case(s->json, &m, i == 0);
-        }
-        if (s->csv) {
-            report_csv_case(s->csv, &s->heading, &m);
         }
         for (int r = 0; r < m.count; r++) {
             noisy += m.runs[r].noisy;
@@ -500,7 +478,7 @@ static bool run(struct session *s)
     if (s->json) {
         report_json_end(s->json);
     }
-    const bool closed = close_file(s->options.json, s->json) && close_file(s->options.csv, s->csv);
+    const bool closed = close_file(s->options.json, s->json);
     return (right || fail("results", "some are wrong: see above")) && closed;
 }
 
@@ -511,9 +489,7 @@ int main(int argc, char **argv)
     };
     bool done = parse(argc, argv, &s.options) && prepare(&s);
 
-    if (done && s.options.distances) {
-        done = distances_report(&s.machine, &s.plan.timing, s.options.max_elements);
-    } else if (done && s.options.list) {
+    if (done && s.options.list) {
         for (size_t i = 0; i < s.heading.chosen; i++) {
             (void)puts(s.cases[i].name);
         }

@@ -5,6 +5,8 @@
 #include "peer.h"
 #include "pool.h"
 
+#include "plan/fp_state.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -460,6 +462,27 @@ bool measure(const struct bench_case *c, const struct plan *plan, const struct m
     }
     operands_free(&operands);
     return right;
+}
+
+static void run_state(const void *argument)
+{
+    const npuq_fp_state caller = npuq_fp_enter();
+
+    (void)argument;
+    npuq_fp_leave(&caller);
+}
+
+static void prepare_nothing(const void *argument)
+{
+    (void)argument;
+}
+
+double measure_call_ns(const struct timing *timing)
+{
+    struct contestant contestant = {.prepare = prepare_nothing, .run = run_state};
+    const int rounds = timing_run(timing, &contestant, 1);
+
+    return statistics_of(contestant.samples, rounds).median;
 }
 
 double measure_seconds(const struct bench_case *c, const struct plan *plan)

@@ -70,11 +70,14 @@ struct plan {
     size_t prefetch; /* distance of the fastest stream in bytes; 0: the fastest of several distances */
     struct timing timing;
     struct ports ports;
-    double call_ns; /* of struct state_cost */
+    double call_ns; /* of measure_call_ns() */
 };
 
 /* False if the outputs are wrong or the case cannot run: m->failure has the reason. */
 bool measure(const struct bench_case *c, const struct plan *plan, const struct machine *machine, struct measurement *m);
+
+/* The time of a call that only puts the caller's floating-point state aside and back. */
+double measure_call_ns(const struct timing *timing);
 
 /* The rough duration of measure(), on a machine of some 15 GB/s. */
 double measure_seconds(const struct bench_case *c, const struct plan *plan);

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "operands.h"
 
-#include "kernels/dispatch.h"
 #include "limit.h"
 #include "machine.h"
-#include "plan/memory_plan.h"
 #include "ref/npuq_ref_element.h"
 #include "splitmix64.h"
-#include "type.h"
 
 #include <math.h>
 #include <string.h>
@@ -400,65 +397,6 @@ bool operands_can_prepare(const struct bench_case *c)
 npuq_status operands_prepare(const struct operands *o, npuq_call *call)
 {
     return call_or_prepare(o, call, NULL);
-}
-
-/* The range of each row, then its y, in blocks that stay in the first cache: as operators/dynamic.c does. */
-static void call_token_kernels(const npuq_row_kernels *kernels, npuq_type x, const npuq_block *all)
-{
-    enum { BLOCK_BYTES = 16 * 1024 };
-    const size_t row_bytes = (size_t)all->x_stride;
-    const size_t fitting = BLOCK_BYTES / row_bytes > 0 ? BLOCK_BYTES / row_bytes : 1;
-    const size_t most = fitting < NPUQ_SHORT_ROWS ? fitting : NPUQ_SHORT_ROWS;
-    npuq_block block = *all;
-
-    for (size_t row = 0; row < all->rows; row += block.rows) {
-        float hi[NPUQ_SHORT_ROWS];
-        float lo[NPUQ_SHORT_ROWS];
-        float scale[NPUQ_SHORT_ROWS];
-        float offset[NPUQ_SHORT_ROWS];
-        float inverse_scale[NPUQ_SHORT_ROWS];
-
-        block.x = (const char *)all->x + (ptrdiff_t)row * all->x_stride;
-        block.y = (char *)all->y + (ptrdiff_t)row * all->y_stride;
-        block.rows = all->rows - row < most ? all->rows - row : most;
-        block.hints.prefetch_bytes = all->hints.prefetch_bytes;
-        for (size_t r = 0; r < block.rows; r++) {
-            hi[r] = -INFINITY;
-            lo[r] = INFINITY;
-        }
-        kernels->range[x](&block, NULL, hi, lo);
-        kernels->parameters(NPUQ_ASYMMETRIC, NPUQ_TYPE_INT8, hi, lo, block.rows, scale, offset, inverse_scale);
-        block.hints.prefetch_bytes =
-            all->hints.prefetch_bytes > 0 ? (uint32_t)(block.rows * row_bytes) + all->hints.prefetch_bytes / 4 : 0;
-        kernels->affine_uniform[NPUQ_MUL][NPUQ_TYPE_INT8][x](&block, inverse_scale, offset, 1);
-    }
-}
-
-void operands_row_kernel(const struct operands *o, size_t ahead)
-{
-    const npuq_row_kernels *kernels = npuq_kernels();
-    const npuq_type x = npuq_find_type(o->x.dtype)->type;
-    const size_t rows = (size_t)o->c->shape[0];
-    const npuq_block block = {.x = o->x.data,
-                              .y = o->y.data,
-                              .x_stride = (ptrdiff_t)(o->x_bytes / rows),
-                              .y_stride = (ptrdiff_t)(o->y_bytes / rows),
-                              .rows = rows,
-                              .n = o->y_bytes / rows,
-                              .hints = {.prefetch_bytes = (uint32_t)ahead,
-                                        .from_memory = ahead > 0,
-                                        .read_streams = npuq_find_tuning()->read_streams}};
-
-    if (bench_is_dynamic(o->c)) {
-        call_token_kernels(kernels, x, &block);
-    } else if (o->c->parameters == BENCH_UNIFORM) {
-        kernels->affine_uniform[NPUQ_MUL][NPUQ_TYPE_INT8][x](&block, o->scale.data, o->offset.data, 0);
-    } else {
-        kernels->affine_vector[NPUQ_MUL][NPUQ_TYPE_INT8][x](&block, o->scale.data, o->offset.data, 1);
-    }
-    if (ahead > 0) {
-        kernels->fence_stores();
-    }
 }
 
 /* Copies blocks of 32 x 32: each cache line, on both sides, is used whole before it leaves the cache. Constant steps

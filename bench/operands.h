@@ -50,10 +50,6 @@ npuq_status operands_prepare(const struct operands *o, npuq_call *call);
 /* Runs the baseline of the case. */
 npuq_status operands_baseline(const struct operands *o);
 
-/* Runs the row kernels of quantize (multiplying) or dynamic_quant_asymmetric (per token) to int8 directly, from two
- * dimensions, and writes no scales or offsets; `ahead` as in npuq_block. */
-void operands_row_kernel(const struct operands *o, size_t ahead);
-
 /* Runs the reference, whose results every backend must give. False if the reference fails. */
 bool operands_expect(struct operands *o);
 

@@ -106,13 +106,7 @@ void report_table_begin(const struct heading *heading)
         (void)printf("%s %s", i > 0 ? "," : "", others[i]->name);
     }
     (void)printf("%s.\n", count > 0 ? "" : " none");
-    (void)printf("A call that quantises 128 float32 takes %.0f ns", heading->state.usual_ns);
-    if (heading->state.flushing_ns > 0) {
-        (void)printf("; %.0f ns if the caller flushes subnormals, as the call sets this state and puts it back",
-                     heading->state.flushing_ns);
-    }
-    (void)printf(".\nA call that only puts the floating-point state aside and back takes %.1f ns.\n",
-                 heading->state.call_ns);
+    (void)printf("A call that only puts the floating-point state aside and back takes %.1f ns.\n", heading->call_ns);
     print_ports(heading);
     (void)printf("Chosen: %zu of %zu cases", heading->chosen, heading->all);
     if (heading->rare > 0) {
@@ -227,7 +221,7 @@ static void write_constants(FILE *file, const struct heading *heading)
             (void)fprintf(file, "\"%s_per_ns\": %.4f, ", port_name((enum port)p), ports->per_ns[p]);
         }
     }
-    (void)fprintf(file, "\"vector_bits\": %zu, \"call_ns\": %.2f", 32 * ports->lanes, heading->state.call_ns);
+    (void)fprintf(file, "\"vector_bits\": %zu, \"call_ns\": %.2f", 32 * ports->lanes, heading->call_ns);
 }
 
 void report_json_begin(FILE *file, const struct heading *heading)
@@ -242,9 +236,9 @@ void report_json_begin(FILE *file, const struct heading *heading)
     write_field(file, "stream_vectors", heading->vectors);
     (void)fprintf(file,
                   "\"processors\": %d, \"page_bytes\": %zu, \"pinned\": %s, \"caches\": [%zu, %zu, %zu],\n "
-                  "\"small_call_ns\": %.2f, \"small_call_flushing_ns\": %.2f,\n \"constants\": {",
+                  "\"constants\": {",
                   machine->processors, heading->page, heading->pinned ? "true" : "false", machine->cache[0],
-                  machine->cache[1], machine->cache[2], heading->state.usual_ns, heading->state.flushing_ns);
+                  machine->cache[1], machine->cache[2]);
     write_constants(file, heading);
     (void)fputs("},\n \"cases\": [", file);
 }
@@ -320,36 +314,6 @@ void report_json_case(FILE *file, const struct measurement *m, bool first)
 void report_json_end(FILE *file)
 {
     (void)fputs("\n]}\n", file);
-}
-
-/* ---- CSV ------------------------------------------------------------------------------------------------------- */
-
-static void write_cell(FILE *file, const char *text)
-{
-    (void)fputc('"', file);
-    for (; *text != '\0'; text++) {
-        (void)fprintf(file, "%s%c", *text == '"' ? "\"" : "", *text);
-    }
-    (void)fputs("\",", file);
-}
-
-void report_csv_begin(FILE *file)
-{
-    (void)fputs("cpu,date,case,level,elements,bytes,kind,line,threads,rounds,median_ns,q1_ns,q3_ns,min_ns,gb_per_s,"
-                "npuquant_times_as_fast,of_limit,is_noisy,differing_elements\n",
-                file);
-}
-
-void report_csv_case(FILE *file, const struct heading *heading, const struct measurement *m)
-{
-    for (int i = 0; i < m->count; i++) {
-        const struct run *run = &m->runs[i];
-        write_cell(file, heading->machine->cpu);
-        (void)fprintf(file, "%s,%s,%s,%zu,%zu,%s,%s,%d,%d,%.2f,%.2f,%.2f,%.2f,%.3f,%.4f,%.4f,%d,%zu\n",
-                      heading->machine->date, m->c->name, m->level, m->elements, run->bytes, run_kind_name(run->kind),
-                      run->who, run->threads, m->rounds, run->ns.median, run->ns.q1, run->ns.q3, run->ns.lowest,
-                      gigabytes_per_second(run), run->times_as_fast, reached(m, run), run->noisy, run->differing);
-    }
 }
 
 /* ---- progress -------------------------------------------------------------------------------------------------- */

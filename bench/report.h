@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Outputs: a table on stdout, JSON and CSV in files, a progress line on a terminal. */
+/* Outputs: a table on stdout, JSON in a file, a progress line on a terminal. */
 #ifndef NPUQ_BENCH_REPORT_H
 #define NPUQ_BENCH_REPORT_H
 
 #include "measure.h"
-#include "state.h"
 
 #include <stdio.h>
 
@@ -13,7 +12,7 @@ struct heading {
     const char *vectors; /* of the streams */
     size_t page;         /* bytes of a page of the buffers; 0: not known */
     bool pinned;
-    struct state_cost state;
+    double call_ns; /* of a call that only puts the floating-point state aside and back */
     const struct ports *ports;
     size_t all; /* cases */
     size_t chosen;
@@ -31,9 +30,6 @@ void report_table_end(int noisy_runs, int runs);
 void report_json_begin(FILE *file, const struct heading *heading);
 void report_json_case(FILE *file, const struct measurement *m, bool first);
 void report_json_end(FILE *file);
-
-void report_csv_begin(FILE *file);
-void report_csv_case(FILE *file, const struct heading *heading, const struct measurement *m);
 
 /* Rewrites one line on stderr, if stderr is a terminal. Null clears the line. */
 void report_progress(size_t done, size_t all, const char *name);
