@@ -112,8 +112,8 @@ meson_installs() {
     mv "$work/$tree-destination/usr" "$work/$tree"
 }
 
-# consumer_runs COMPILER FLAGS AND FILES...: compiles and runs a program
-consumer_runs() {
+# program_runs COMPILER FLAGS AND FILES...: compiles and runs a program
+program_runs() {
     "$@" -o "$work/consumer" && "$work/consumer"
 }
 
@@ -129,10 +129,10 @@ pkg_config_runs() {
     flags=$(PKG_CONFIG_PATH=$libdir/pkgconfig $pkg_config "$@" --cflags --libs npuquant)
     export LD_LIBRARY_PATH="$libdir"
     check "C program, pkg-config, $linked" \
-        consumer_runs $cc -std=c99 -Wall -Wextra -Werror "$source/tests/consumer.c" $flags
+        program_runs $cc -std=c99 -Wall -Wextra -Werror "$source/tests/consumer.c" $flags
     # -x holds for all later files: "-x none" ends it before pkg-config's files. Optimised, as some functions are inline.
     if have "$cxx"; then
-        check "C++ program, pkg-config, $linked" consumer_runs \
+        check "C++ program, pkg-config, $linked" program_runs \
             $cxx -std=c++11 -O2 -Wall -Wextra -Werror -x c++ "$source/tests/consumer.c" -x none $flags
     else
         skip "C++ program, pkg-config, $linked: no compiler ($cxx)"

@@ -138,9 +138,9 @@ part seven 7.7.7 -DNPUQ_PREFIX=seven_
 part eight 8.8.8
 echo 'int seven(void), OTHER(void); int main(void) { return seven() || OTHER(); }' >two.c
 check "one program has 7.7.7 with a prefix, and 8.8.8" \
-    consumer_runs $cc -DOTHER=eight two.c seven.o 7.7.7.o eight.o 8.8.8.o -lm
+    program_runs $cc -DOTHER=eight two.c seven.o 7.7.7.o eight.o 8.8.8.o -lm
 check "one program has 7.7.7 with a prefix, and the whole archive" \
-    consumer_runs $cc -DOTHER=this two.c seven.o 7.7.7.o this.o -Wl,--whole-archive "$archive" -Wl,--no-whole-archive -lm
+    program_runs $cc -DOTHER=this two.c seven.o 7.7.7.o this.o -Wl,--whole-archive "$archive" -Wl,--no-whole-archive -lm
 
 # ---- a program keeps its own exported functions of the same names ----
 
@@ -166,6 +166,6 @@ int main(void)
 }
 EOF2
 check "the shared library calls its own functions" \
-    consumer_runs $cc -rdynamic "-I$source/include" names.c "$build/src/libnpuquant.so" "-Wl,-rpath,$build/src"
+    program_runs $cc -rdynamic "-I$source/include" names.c "$build/src/libnpuquant.so" "-Wl,-rpath,$build/src"
 
 exit $failed
