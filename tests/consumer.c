@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A program of a user of the library, C99 and C++11 alike. consumer.sh builds it in every way a user may. */
+/* A program of a user of the library, C99 and C++11 alike, that the tests build in every way a user may. */
 #include <npuquant/npuquant.h>
 
 #include <stdio.h>
@@ -14,8 +14,8 @@ int main(void)
     const int64_t shape[2] = {2, 3};
     const char *message = "quantize: scales: dimension 0 is 2; expected 1 or 3";
     const npuq_tensor x_view = npuq_tensor_contiguous(x, NPUQ_FLOAT32, 2, shape);
-    const npuq_tensor scales_view = npuq_tensor_contiguous(scales, NPUQ_FLOAT32, 1, &shape[1]);
-    const npuq_tensor two_scales = npuq_tensor_contiguous(scales, NPUQ_FLOAT32, 1, shape);
+    const npuq_tensor scales_view = npuq_vector(scales, NPUQ_FLOAT32, 3);
+    const npuq_tensor two_scales = npuq_vector(scales, NPUQ_FLOAT32, 2);
     const npuq_tensor y_view = npuq_tensor_contiguous(y, NPUQ_INT8, 2, shape);
 
     if (strcmp(npuq_version(), NPUQ_VERSION) != 0) {

@@ -1,41 +1,26 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Several versions of the library in one process: plugins with the archive or the single file, in programs that export
-# another version's functions in every possible way; and, by prefixes, several versions in one program. The shared
+# another version's functions in every possible way; and, by a prefix, several versions in one program. The shared
 # library calls nobody else's functions.
 #
 # usage: plugins.sh source-directory build-directory
-# CC, CXX and NM name the tools. A missing CXX is skipped; with CI=true that fails. Only for ELF: skipped (77) without
-# libnpuquant.so.
-# shellcheck disable=SC2086 # tools may be several words
+# Only for ELF: skipped (77) without libnpuquant.so.
+# shellcheck disable=SC2086,SC2317 # tools may be several words; functions passed on
 set -eu
+# shellcheck source=tests/packaging.sh
+. "$(dirname "$0")/packaging.sh"
 
 source=$(cd "$1" && pwd)
 build=$(cd "$2" && pwd)
-cc=${CC:-cc}
-cxx=${CXX:-c++}
-nm=${NM:-nm}
-failed=0
-
+archive=$build/src/libnpuquant.a
 if [ ! -e "$build/src/libnpuquant.so" ]; then
     echo "SKIPPED: the shared library is no libnpuquant.so here"
     exit 77
 fi
-
-unset CFLAGS CPPFLAGS LDFLAGS LD_LIBRARY_PATH
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
 cd "$work"
 
-fail() {
-    echo "FAILED: $*"
-    failed=1
-}
-
-version=$(sed -n 's/^#define NPUQ_VERSION "\(.*\)"$/\1/p' "$source/include/npuquant/version.h")
-
-# single VERSION FLAGS...: VERSION.o, a single file of this version
+# single VERSION FLAGS...: VERSION.o, a single file of this version, and its header in the folder VERSION
 single() {
     mkdir -p "$1/npuquant"
     cp "$build/single-file/npuquant.c" "$1/npuquant/"
@@ -45,64 +30,32 @@ single() {
     shift
     $cc -O0 -fPIC -DNPUQ_NO_SIMD "$@" -c "$number/npuquant/npuquant.c" -o "$number.o"
 }
+single 7.7.7 -DNPUQ_PREFIX=seven_
 single 8.8.8
-single 9.9.9 '-DNPUQ_API=__attribute__((visibility("default")))'
+exported='-DNPUQ_API=__attribute__((visibility("default")))'
+single 9.9.9 "$exported"
 
 # ---- nothing is exported of what is linked in ----
 
-cat >plugin.c <<'EOF2'
-#include <npuquant/npuquant.h>
-
-#ifdef __cplusplus
-extern "C"
-#endif
-const char *plugin_version(void);
-
-const char *plugin_version(void)
-{
-    const float x[2] = {1.5f, -2.5f};
-    const float one = 1.0f;
-    int8_t y[2] = {99, 99};
-    const npuq_tensor x_view = npuq_vector(x, NPUQ_FLOAT32, 2);
-    const npuq_tensor scales = npuq_vector(&one, NPUQ_FLOAT32, 1);
-    const npuq_tensor y_view = npuq_vector(y, NPUQ_INT8, 2);
-
-    if (npuq_quantize(&x_view, &scales, NULL, -1, true, &y_view, NULL) != NPUQ_OK || y[0] != 2 || y[1] != -2) {
-        return npuq_last_error();
-    }
-    return npuq_version();
-}
-EOF2
-
-# plugin NAME FILES...: with and without NPUQ_STATIC, which changes nothing here
+# plugin NAME HEADERS FLAGS AND FILES...
 plugin() {
     name=$1
-    shift
-    $cc -fPIC -shared "-I$source/include" plugin.c "$@" -lm -o "$name.so"
+    headers=$2
+    shift 2
+    $cc -fPIC -shared -O2 -Dmain=plugin "-I$headers" "$source/tests/consumer.c" "$@" -lm -o "$name.so"
 }
-archive=$build/src/libnpuquant.a
-plugin archive "$archive"
-plugin archive-static -DNPUQ_STATIC "$archive"
-plugin whole-archive -Wl,--whole-archive "$archive" -Wl,--no-whole-archive
-plugin single 8.8.8.o
-plugin exporting 9.9.9.o
-
-# exports FILE: the library's functions that FILE exports
-exports() {
-    $nm -D --defined-only "$1" | awk '{ print $3 }' | grep npuq_
-}
-if $nm -g --defined-only "$archive" | awk 'NF == 3 && $3 !~ /^npuq_/ { print $3; found = 1 } END { exit !found }'; then
+plugin archive "$source/include" "$archive"
+plugin whole-archive "$source/include" -Wl,--whole-archive "$archive" -Wl,--no-whole-archive
+plugin single 8.8.8 8.8.8.o
+plugin exporting 9.9.9 "$exported" 9.9.9.o
+for file in archive whole-archive single; do
+    exports_nothing $file.so
+done
+if $nm -g --defined-only "$archive" | awk 'NF == 3 { print $3 }' | grep -v '^npuq_'; then
     fail "the archive's global names (above) should begin with npuq_"
 fi
-for file in archive archive-static whole-archive single; do
-    if exports $file.so; then
-        fail "the plugin $file.so exports functions of npuquant (above)"
-    else
-        echo "ok: the plugin $file.so exports nothing of npuquant"
-    fi
-done
-$cc -fPIC -shared -fvisibility=hidden -DNPUQ_STATIC '-DNPUQ_API=__attribute__((visibility("default")))' \
-    "-I$source/include" "$source/src/status.c" -o status.so
+$cc -fPIC -shared -fvisibility=hidden -DNPUQ_STATIC "$exported" "-I$source/include" \
+    "$source/src/status.c" -o status.so
 for file in exporting status; do
     exports $file.so | grep -q -x npuq_last_error || fail "$file.so: NPUQ_API marks nothing as exported"
 done
@@ -113,126 +66,84 @@ cat >program.c <<'EOF2'
 #define _DEFAULT_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
-#include <string.h>
 
 #ifdef LINKED
-const char *npuq_version(void);
+int LINKED(void);
 #endif
 
-/* usage: program [plugin version]...: all loaded into the names of the process, before the first is asked */
-int main(int count, char *arguments[])
+/* usage: program plugin...: all loaded into the names of the process, before the first is called */
+int main(int count, char *plugins[])
 {
-    void *plugins[16];
+    void *loaded[16];
     int failed = 0;
 
-    for (int i = 1; i + 1 < count; i += 2) {
-        plugins[i] = dlopen(arguments[i], RTLD_NOW | RTLD_GLOBAL);
-        if (!plugins[i]) {
+    for (int i = 1; i < count; i++) {
+        loaded[i] = dlopen(plugins[i], RTLD_NOW | RTLD_GLOBAL);
+        if (!loaded[i]) {
             puts(dlerror());
             return 1;
         }
     }
-    for (int i = 1; i + 1 < count; i += 2) {
-        const char *(*version)(void);
-        *(void **)&version = dlsym(plugins[i], "plugin_version");
-        if (strcmp(version(), arguments[i + 1]) != 0) {
-            printf("%s says %s, not %s\n", arguments[i], version(), arguments[i + 1]);
-            failed = 1;
-        }
+    for (int i = 1; i < count; i++) {
+        int (*plugin)(void);
+        *(void **)&plugin = dlsym(loaded[i], "plugin");
+        puts(plugins[i]);
+        failed |= plugin();
     }
 #ifdef LINKED
-    if (strcmp(npuq_version(), LINKED) != 0) {
-        printf("the program says %s, not " LINKED "\n", npuq_version());
-        failed = 1;
-    }
+    failed |= LINKED();
 #endif
     return failed;
 }
 EOF2
 
-# keeps_apart WHAT FLAGS...: a program linked with these flags, with all plugins
-first="./exporting.so 9.9.9"
-keeps_apart() {
-    what=$1
-    shift
-    $cc program.c "$@" -o program -ldl -lm
-    if LD_LIBRARY_PATH=$work ./program $first ./archive.so "$version" ./archive-static.so "$version" \
-        ./whole-archive.so "$version" ./single.so 8.8.8; then
-        echo "ok: $what: every plugin has its own version"
-    else
-        fail "$what"
-    fi
+# part NAME HEADERS FLAGS...: NAME.o, with tests/consumer.c as the function NAME, which fails with another version than
+# that of these headers
+part() {
+    name=$1
+    headers=$2
+    shift 2
+    $cc -fPIC -O2 "-Dmain=$name" "-I$headers" "$@" -c "$source/tests/consumer.c" -o "$name.o"
 }
+
+# keeps_apart WHAT PLUGINS FLAGS...: a program linked with these flags, with these plugins and those that export nothing
+keeps_apart() {
+    plugins=$2
+    check "$1: every plugin has its own version" keep_apart "$@"
+}
+keep_apart() {
+    shift 2
+    $cc program.c "$@" -o program -ldl -lm &&
+        LD_LIBRARY_PATH=$work ./program $plugins ./archive.so ./whole-archive.so ./single.so
+}
+part newer 9.9.9 "$exported"
+part this "$source/include"
 $cc -shared 9.9.9.o -lm -o libother.so
-keeps_apart "another plugin is loaded RTLD_GLOBAL"
-keeps_apart "the program links a shared library" -DLINKED='"9.9.9"' libother.so
-keeps_apart "the program links an archive and exports it (-rdynamic)" -DLINKED='"9.9.9"' -rdynamic 9.9.9.o
-keeps_apart "the program links the archive, -rdynamic" -DLINKED="\"$version\"" -rdynamic "$archive"
-if exports program; then
-    fail "a program with the archive and -rdynamic exports functions of npuquant (above)"
-fi
+keeps_apart "another plugin is loaded RTLD_GLOBAL" ./exporting.so
+keeps_apart "the program links a shared library" ./exporting.so -DLINKED=newer newer.o libother.so
+keeps_apart "the program links an archive and exports it (-rdynamic)" ./exporting.so -DLINKED=newer newer.o \
+    -rdynamic 9.9.9.o
+keeps_apart "the program links the archive, -rdynamic" ./exporting.so -DLINKED=this this.o -rdynamic "$archive"
+exports_nothing program
+# If the program exports a function, a plugin's export of the same name resolves to the program's.
+keeps_apart "the program links the shared library" "" -DLINKED=this this.o "$build/src/libnpuquant.so" \
+    "-Wl,-rpath,$build/src"
 
 # ---- several in one program ----
 
-single 6.6.6 -DNPUQ_PREFIX=six_
-single 7.7.7 -DNPUQ_PREFIX=seven_
-for prefix in six_=6.6.6 seven_=7.7.7 =8.8.8; do
-    $nm -g --defined-only ${prefix#*=}.o | awk '{ print $3 }' | sort >globals
-    sed -n "s/^#define \(npuq_[a-z_]*\) .*/${prefix%=*}\1/p" "$source/include/npuquant/prefix.h" | sort |
-        diff - globals || fail "${prefix#*=}.o has other global names (>) than the functions with a prefix (<)"
-done
+$nm -g --defined-only 7.7.7.o | awk '{ print $3 }' | sort >globals
+functions | sed 's/^/seven_/' >prefixed
+check "the single file's global names (>) are the functions with the prefix (<)" diff prefixed globals
+part seven 7.7.7 -DNPUQ_PREFIX=seven_
+part eight 8.8.8
+echo 'int seven(void), OTHER(void); int main(void) { return seven() || OTHER(); }' >two.c
+check "one program has 7.7.7 with a prefix, and 8.8.8" \
+    program_runs $cc -DOTHER=eight two.c seven.o 7.7.7.o eight.o 8.8.8.o -lm
+check "one program has 7.7.7 with a prefix, and the whole archive" \
+    program_runs $cc -DOTHER=this two.c seven.o 7.7.7.o this.o -Wl,--whole-archive "$archive" -Wl,--no-whole-archive -lm
 
-# engine VERSION COMPILER...: engine-VERSION.o, a part of the program with this version's header
-engine() {
-    number=$1
-    shift
-    # shellcheck disable=SC2145
-    "$@" "-I$number" "-Dplugin_version=version_$(echo "$number" | tr . _)" plugin.c -c -o "engine-$number.o"
-}
-{
-    engine 6.6.6 $cc -DNPUQ_PREFIX=six_ -O2
-    if $cxx --version >/dev/null 2>&1; then
-        engine 7.7.7 $cxx -x c++ -DNPUQ_PREFIX=seven_ -O2
-    else
-        echo "SKIPPED: C++: no $cxx"
-        [ "${CI:-}" != true ] || failed=1
-        engine 7.7.7 $cc -DNPUQ_PREFIX=seven_
-    fi
-    engine 8.8.8 $cc
-    mkdir "$version"
-    cp -R "$source/include/npuquant" "$version/"
-    engine "$version" $cc
-}
+# ---- a program keeps its own exported functions of the same names ----
 
-# one_program VERSION LIBRARY...: the prefixed versions, and this version without a prefix
-one_program() {
-    number=$1
-    shift
-    this=version_$(echo "$number" | tr . _)
-    cat >one.c <<EOF2
-#include <string.h>
-const char *version_6_6_6(void), *version_7_7_7(void), *$this(void);
-int main(void)
-{
-    return strcmp(version_6_6_6(), "6.6.6") || strcmp(version_7_7_7(), "7.7.7") || strcmp($this(), "$number");
-}
-EOF2
-    if $cc one.c engine-6.6.6.o 6.6.6.o engine-7.7.7.o 7.7.7.o "engine-$number.o" "$@" -lm -o one && ./one; then
-        echo "ok: one program has 6.6.6 and 7.7.7 with prefixes, and $number without"
-    else
-        fail "one program with 6.6.6 and 7.7.7, which have prefixes, and $number"
-    fi
-}
-one_program 8.8.8 8.8.8.o
-one_program "$version" -Wl,--whole-archive "$archive" -Wl,--no-whole-archive
-
-# ---- the shared library ----
-
-# If the program exports a function, a plugin's export of the same name resolves to the program's.
-first=
-keeps_apart "the program links the shared library" -DLINKED="\"$version\"" "$build/src/libnpuquant.so" \
-    "-Wl,-rpath,$build/src"
-# A program keeps its own exported functions of the same names.
 cat >names.c <<'EOF2'
 #include <npuquant/npuquant.h>
 
@@ -254,11 +165,7 @@ int main(void)
     return npuq_vector(&x, NPUQ_FLOAT32, 1).ndim == 1 && calls == 0 ? 0 : 1;
 }
 EOF2
-$cc -rdynamic "-I$source/include" names.c "$build/src/libnpuquant.so" "-Wl,-rpath,$build/src" -o names
-if ./names; then
-    echo "ok: the shared library calls its own functions"
-else
-    fail "the shared library calls a program's function of the same name"
-fi
+check "the shared library calls its own functions" \
+    program_runs $cc -rdynamic "-I$source/include" names.c "$build/src/libnpuquant.so" "-Wl,-rpath,$build/src"
 
 exit $failed

@@ -6,19 +6,18 @@
 # of scripts/nightly tests the library with other levels and flags.
 #
 # usage: single_file.sh source-directory directory-of-npuquant.c [compiler]
-# With a compiler: only tests that depend on the compiler. Without: CC, and all else: making the files again, NEON, C++.
-# CXX, NM and PKG_CONFIG name tools. A missing tool is reported as SKIPPED; with CI=true that fails, except Rust's.
-#
-# shellcheck disable=SC2016,SC2086 # an inner shell's variables; a compiler may be several words
+# With a compiler: only tests that depend on the compiler. Without: CC, and all else: making the files again, NEON, tcc,
+# other languages. Without Rust's tools CI=true does not fail.
+# shellcheck disable=SC2016,SC2086,SC2317 # an inner shell's variables; tools of several words; functions passed on
 set -eu
+# shellcheck source=tests/packaging.sh
+. "$(dirname "$0")/packaging.sh"
 
 source=$(cd "$1" && pwd)
 made=$(cd "$2" && pwd)
-cxx=${CXX:-c++}
-nm=${NM:-nm}
-pkg_config=${PKG_CONFIG:-pkg-config}
-cc=${3:-${CC:-cc}}
+cc_for_tests=$cc
 whole=$([ -n "${3:-}" ] || echo true)
+cc=${3:-$cc}
 # Parts of -ffast-math: clang compiles the file without them; gcc, which has macros for them, refuses the file.
 parts="-funsafe-math-optimizations -freciprocal-math -fno-signed-zeros"
 if $cc --version 2>&1 | grep -q clang; then
@@ -27,108 +26,9 @@ if $cc --version 2>&1 | grep -q clang; then
 else
     unsafe=
 fi
-failed=0
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' HUP INT TERM
-mkdir "$work/npuquant"
-cp "$made/npuquant.c" "$made/npuquant.h" "$work/npuquant/"
 cd "$work"
-
-skip() {
-    echo "SKIPPED: $*"
-    [ "${CI:-}" != true ] || failed=1
-}
-
-fail() {
-    echo "FAILED: $*"
-    failed=1
-}
-
-# check WHAT COMMAND...: shows the output of a command that fails
-check() {
-    what=$1
-    shift
-    if "$@" >check.log 2>&1; then
-        echo "ok: $what"
-    else
-        tail -20 check.log
-        fail "$what"
-    fi
-}
-
-# The page's steps, with the test's program. Not optimised: these steps are about linking.
-if [ ! "$whole" ]; then
-    : # another test's
-elif python3 --version >/dev/null 2>&1 && $cxx --version >/dev/null 2>&1; then
-    mkdir page page/bin page/project
-    cp -r "$source/LICENSE" "$source/include" "$source/single-file" "$source/src" page/
-    sed 's|<npuquant/npuquant.h>|"npuquant.h"|' "$source/tests/consumer.c" >page/project/program.c
-    cp page/project/program.c page/project/program.cpp
-    printf '#!/bin/sh\nPATH=%s\nexec %s "$@" -O0 -DNPUQ_NO_SIMD\n' "'$PATH'" "$cc" >page/bin/cc
-    printf '#!/bin/sh\nPATH=%s\nexec %s "$@" -O0\n' "'$PATH'" "$cxx" >page/bin/c++
-    chmod +x page/bin/cc page/bin/c++
-    sed -n '/^## Two files/,/^## Symbols/s/^    //p' "$source/docs/embedding.md" |
-        sed 's/^c.* program\.c.*/& -lm; .\/a.out; rm a.out/' >page/steps
-    check "the $(wc -l <page/steps) lines of the page, $(grep -c a.out page/steps) of which make a program" \
-        sh -c 'cd page && PATH=$PWD/bin:$PATH && sh -e ./steps'
-    cat check.log
-    for file in npuquant.c npuquant.h; do
-        check "$file is made the same without Meson" cmp page/project/$file npuquant/$file
-    done
-    printf '#include "npuquant.h"\nint main() {}\n' >page/project/a.cpp
-    (cd page/project && ! $cxx a.cpp npuquant.c) >mistake.log 2>&1 || fail "$cxx a.cpp npuquant.c is not refused"
-    if grep ': error: ' mistake.log >errors && [ "$(wc -l <errors)" = 1 ] && grep -q 'with a C compiler' errors; then
-        echo "ok: $cxx a.cpp npuquant.c: one error says what to do"
-    else
-        head -20 mistake.log
-        fail "$cxx a.cpp npuquant.c: one error should say what to do"
-    fi
-else
-    skip "the lines of the page: no python3, or no $cxx"
-fi
-
-# section HEADING: writes the page's programs below it to the files that their first lines name, and runs its commands.
-section() (
-    cd page/project
-    PATH=$PWD/../bin:$PATH
-    rm -f steps
-    awk -v heading="$1" '
-        /^##/ { inside = $0 == heading }
-        !inside { next }
-        /^```[a-z]/ { getline; file = $2 }
-        /^```$/ { file = ""; next }
-        file { print >file; next }
-        sub(/^    /, "") { print >"steps" }' "$source/docs/embedding.md"
-    sh -e ./steps
-)
-
-# language HEADING: the page's program prints the values of the README, and a message
-language() {
-    if section "### $1" >check.log 2>&1 &&
-        grep -qx '21 -53 127 0, scale 0.023622' check.log && grep -q '^dynamic_quant: scale: ' check.log; then
-        echo "ok: the page's program for $1"
-    else
-        tail -20 check.log
-        fail "the page's program for $1"
-    fi
-}
-
-if [ -d page/project ]; then
-    section "## Other languages" # makes the shared library
-    language ctypes
-    if python3 -c 'import cffi' 2>/dev/null; then
-        language cffi
-    else
-        skip "the page's program for cffi: no Python package cffi"
-    fi
-    if bindgen --version >/dev/null 2>&1 && rustc --version >/dev/null 2>&1; then
-        language Rust
-    else
-        echo "SKIPPED: the page's program for Rust: no bindgen, or no rustc" # 500 MB: not in the gate
-    fi
-fi
+mkdir npuquant
+cp "$made/npuquant.c" "$made/npuquant.h" npuquant/
 
 # ---- without warnings, and all kernels against the reference ----
 
@@ -151,7 +51,6 @@ kernels() {
     done
 }
 
-cc_for_tests=${CC:-cc}
 has_cmocka=
 if $pkg_config --exists cmocka 2>/dev/null; then
     has_cmocka=true
@@ -167,11 +66,17 @@ if echo 'int main(void) { return 0; }' | $cc -march=native -Werror -c -x c - -o 
 else
     echo "-march=native: not with $cc on this CPU"
 fi
+
+# object FILE FLAGS...: npuquant.c without a warning
+object() {
+    object=$1
+    shift
+    check "$cc, $* without warnings" $cc "$@" -Wall -Wextra -Wpedantic -Werror -c npuquant/npuquant.c -o "$object"
+}
 # At -O0, with the oldest standard, every warning, and every intrinsic that must be inlined.
-check "$cc, -std=c99 -O0 without warnings" \
-    $cc -std=c99 -O0 -Wall -Wextra -Wpedantic -Werror -c npuquant/npuquant.c -o single.o
-check "$cc, $fused without warnings" \
-    $cc $fused -Wall -Wextra -Wpedantic -Werror -c npuquant/npuquant.c -o single.o
+object single.o -std=c99 -O0
+object single.o $fused
+object portable.o -std=c99 -Og -DNPUQ_NO_SIMD
 # The tests of kernels call internal functions.
 internal=-DNPUQ_INTERNAL=
 if [ "$has_cmocka" ]; then
@@ -179,23 +84,75 @@ if [ "$has_cmocka" ]; then
     check "$cc, $fused, kernels" kernels kernels.o native ""
 fi
 
+# ---- what a user does ----
+
+for object in single.o portable.o; do
+    check "$cc, C program, $object" \
+        program_runs $cc -std=c99 -Wall -Wextra -Werror -I. "$source/tests/consumer.c" $object
+done
+
+# plain_c COMPILER RUNTIME: plain.o, C99 alone, has the same bits, in every floating-point state of the caller
+plain_c() {
+    check "$1, checksum" \
+        program_runs $cc -O1 -I. "$source/tests/checksum.c" plain.o $2 -lm
+    [ "$has_cmocka" ] || return 0
+    check "$1, operators" env NPUQ_TEST_SHARE=50 sh -c '"$@" -o operators && ./operators' sh \
+        $cc -O1 -D_DEFAULT_SOURCE "-I$source/include" "-I$source/src" "$source/tests/test_operators.c" \
+        "$source/tests/calls.c" "$source/tests/oracle.c" objects-native/support.o objects-native/npuq_ref.o plain.o $2 \
+        -lcmocka -lm -lpthread
+}
+object plain.o -std=c99 -O1 -DNPUQ_PLAIN_C -Wno-unused
+plain_c "$cc, NPUQ_PLAIN_C" ""
+
+if echo '#include <dlpack/dlpack.h>' | $cc -E -x c - >/dev/null 2>&1; then
+    cp "$source/include/npuquant/dlpack.h" npuquant_dlpack.h
+    printf '#include "npuquant/npuquant.h"\n#include "npuquant_dlpack.h"\n' >both.c
+    check "$cc, with dlpack.h" $cc -std=c99 -Wall -Wextra -Werror -c both.c -o both.o
+else
+    skip "dlpack.h: no <dlpack/dlpack.h>"
+fi
+for flags in -ffast-math -Ofast -ffinite-math-only $parts; do
+    refuses "$cc $flags" 'build it without -ffast-math' $cc $flags -c npuquant/npuquant.c -o fast.o
+done
+
+# Exactly the functions of the header are global, and exported if marked.
+functions >declared
+$cc -shared -fPIC -fvisibility=hidden '-DNPUQ_API=__attribute__((visibility("default")))' \
+    npuquant/npuquant.c -o libsingle.so
+exports libsingle.so >exported
+check "$cc, exports the header's functions" diff declared exported
+for object in single.o portable.o; do
+    $nm -g --defined-only $object | awk 'NF == 3 { print $3 }' | sort >global
+    check "$cc, global names of $object" diff declared global
+done
+for object in single.o portable.o plain.o; do
+    $nm -u $object | awk '$NF ~ /^[a-z]/ { print $NF }' >calls
+    check "$cc, the page names the $(wc -l <calls) functions that $object wants" \
+        sh -c 'test -s calls && while read -r name; do
+            grep -F "\`$name\`" "$1" || { echo "not on the page: $name" && exit 1; }; done <calls' sh "$source/docs/embedding.md"
+done
+
+[ "$whole" ] || exit $failed
+
+# ---- what only one of the compilers need show ----
+
 # Without the protection, the compiler fuses products, and the test of kernels sees it.
-if [ "$whole" ] && [ "$has_cmocka" ] && [ "$(uname -m)" = x86_64 ] && grep -q -w fma /proc/cpuinfo; then
+if [ "$has_cmocka" ] && [ "$(uname -m)" = x86_64 ] && grep -q -w fma /proc/cpuinfo; then
     sed '/__asm__("" : "+[vw]"/d' npuquant/npuquant.c >npuquant/unprotected.c
     $cc -O3 -ffp-contract=fast $internal -c npuquant/unprotected.c -o unprotected.o
-    if ! kernels unprotected.o native "" >check.log 2>&1 && grep -q 'FAILED' check.log; then
-        echo "ok: $cc fuses what is not protected: $(grep -c 'FAILED' check.log) lines tell of it"
-    else
-        tail -5 check.log
-        fail "$cc, -ffp-contract=fast: the kernels' test shows nothing"
-    fi
+    refuses "$cc: what is not protected" FAILED kernels unprotected.o native ""
+fi
+
+if tcc -v >/dev/null 2>&1; then
+    check "tcc" tcc -c npuquant/npuquant.c -o plain.o
+    # tcc's objects want tcc's own library.
+    plain_c "tcc" "$(tcc -print-search-dirs | sed -n 's/^ *\(.*libtcc1.a\)$/\1/p')"
+else
+    skip "a compiler without GNU C: no tcc"
 fi
 
 cross=aarch64-linux-gnu-gcc
-if [ ! "$whole" ]; then
-    : # another test's
-elif command -v $cross >/dev/null 2>&1 && command -v qemu-aarch64 >/dev/null 2>&1 &&
-    echo 'int main(void) { return 0; }' | $cross -x c - -lcmocka -o probe 2>/dev/null; then
+if have qemu-aarch64 && echo 'int main(void) { return 0; }' | $cross -x c - -lcmocka -o probe 2>/dev/null; then
     cc_for_tests=$cross
     test_objects aarch64
     flags="-O3 -ffp-contract=fast"
@@ -206,85 +163,67 @@ else
     skip "NEON: no $cross, qemu-aarch64 and cmocka for it"
 fi
 
-# ---- what a user does ----
+# ---- the page ----
 
-check "$cc, -Og and NPUQ_NO_SIMD without warnings" \
-    $cc -std=c99 -Og -DNPUQ_NO_SIMD -Wall -Wextra -Wpedantic -Werror -c npuquant/npuquant.c -o portable.o
-for object in single.o portable.o; do
-    check "$cc, C program, $object" sh -c "$cc -std=c99 -Wall -Wextra -Werror -I. '$source/tests/consumer.c' \
-        $object -o consumer && ./consumer"
-    cat check.log
+if ! have python3 || ! have "$cxx"; then
+    skip "the lines of the page: no python3, or no $cxx"
+    exit $failed
+fi
+
+# The page's steps, with the test's program. Not optimised: these steps are about linking.
+mkdir page page/bin page/project
+cp -r "$source/LICENSE" "$source/include" "$source/single-file" "$source/src" page/
+sed 's|<npuquant/npuquant.h>|"npuquant.h"|' "$source/tests/consumer.c" >page/project/program.c
+cp page/project/program.c page/project/program.cpp
+printf '#!/bin/sh\nPATH=%s\nexec %s "$@" -O0 -DNPUQ_NO_SIMD\n' "'$PATH'" "$cc" >page/bin/cc
+printf '#!/bin/sh\nPATH=%s\nexec %s "$@" -O0 -std=c++11 -Wall -Wextra -Wpedantic -Werror\n' "'$PATH'" "$cxx" >page/bin/c++
+chmod +x page/bin/cc page/bin/c++
+sed -n '/^## Two files/,/^## Symbols/s/^    //p' "$source/docs/embedding.md" |
+    sed 's/^c.* program\.c.*/& -lm; .\/a.out; rm a.out/' >page/steps
+check "the $(wc -l <page/steps) lines of the page, $(grep -c a.out page/steps) of which make a program" \
+    sh -c 'cd page && PATH=$PWD/bin:$PATH && sh -e ./steps'
+for file in npuquant.c npuquant.h; do
+    check "$file is made the same without Meson" cmp page/project/$file npuquant/$file
 done
+printf '#include "npuquant.h"\nint main() {}\n' >npuquant/a.cpp
+refuses "$cxx a.cpp npuquant.c" 'with a C compiler' $cxx npuquant/a.cpp npuquant/npuquant.c -o a
+[ "$(grep -c ': error: ' log)" = 1 ] || fail "$cxx a.cpp npuquant.c: one error should say what to do"
 
-# plain_c COMPILER...: C99 alone, by this compiler and by tcc. The same bits, in every floating-point state of the
-# caller. tcc's objects want tcc's own library.
-runtime=
-plain_c() {
-    compiler=$1
-    shift
-    check "$compiler" "$@" -c npuquant/npuquant.c -o plain.o
-    check "$compiler, checksum" sh -c "$cc -O1 -I. '$source/tests/checksum.c' plain.o $runtime -lm -o checksum && ./checksum"
-    if [ "$has_cmocka" ]; then
-        check "$compiler, operators in other floating-point states" sh -c "$cc -O1 -D_DEFAULT_SOURCE -I'$source/include' -I'$source/src' \
-            '$source/tests/test_operators.c' '$source/tests/calls.c' '$source/tests/oracle.c' objects-native/support.o \
-            objects-native/npuq_ref.o plain.o $runtime -lcmocka -lm -lpthread -o operators && NPUQ_TEST_SHARE=50 ./operators"
+# section HEADING: writes the page's programs below it to the files that their first lines name, and runs its commands.
+section() (
+    cd page/project
+    PATH=$PWD/../bin:$PATH
+    rm -f steps
+    awk -v heading="$1" '
+        /^##/ { inside = $0 == heading }
+        !inside { next }
+        /^```[a-z]/ { getline; file = $2 }
+        /^```$/ { file = ""; next }
+        file { print >file; next }
+        sub(/^    /, "") { print >"steps" }' "$source/docs/embedding.md"
+    sh -e ./steps
+)
+
+# language HEADING: the page's program prints the values of the README, and a message
+language() {
+    if ! section "### $1" >printed 2>&1 || ! grep -qx '21 -53 127 0, scale 0.023622' printed ||
+        ! grep -q '^dynamic_quant: scale: ' printed; then
+        cat printed
+        return 1
     fi
 }
-plain_c "$cc, NPUQ_PLAIN_C without warnings" \
-    $cc -std=c99 -O1 -DNPUQ_PLAIN_C -Wall -Wextra -Wpedantic -Werror -Wno-unused
-if [ ! "$whole" ]; then
-    : # another test's
-elif tcc -v >/dev/null 2>&1; then
-    runtime=$(tcc -print-search-dirs | sed -n 's/^ *\(.*libtcc1.a\)$/\1/p')
-    plain_c "$(tcc -v)" tcc
+
+section "## Other languages" # makes the shared library
+check "the page's program for ctypes" language ctypes
+if python3 -c 'import cffi' 2>/dev/null; then
+    check "the page's program for cffi" language cffi
 else
-    skip "a compiler without GNU C: no tcc"
+    skip "the page's program for cffi: no Python package cffi"
 fi
-
-if echo '#include <dlpack/dlpack.h>' | $cc -E -x c - >/dev/null 2>&1; then
-    cp "$source/include/npuquant/dlpack.h" npuquant_dlpack.h
-    printf '#include "npuquant/npuquant.h"\n#include "npuquant_dlpack.h"\n' >both.c
-    check "$cc, with dlpack.h" $cc -std=c99 -Wall -Wextra -Werror -c both.c -o both.o
+if have bindgen && have rustc; then
+    check "the page's program for Rust" language Rust
 else
-    skip "dlpack.h: no <dlpack/dlpack.h>"
-fi
-for flags in -ffast-math -Ofast -ffinite-math-only $parts; do
-    if $cc $flags -c npuquant/npuquant.c -o fast.o >fast.log 2>&1; then
-        fail "$cc $flags is not refused"
-    elif grep -q 'build it without -ffast-math' fast.log; then
-        echo "ok: $cc $flags is refused"
-    else
-        tail -5 fast.log
-        fail "$cc $flags is refused with another message"
-    fi
-done
-
-# Exactly the functions of the header are global, and exported if marked.
-$cc -shared -fPIC -fvisibility=hidden '-DNPUQ_API=__attribute__((visibility("default")))' \
-    npuquant/npuquant.c -o libsingle.so
-tr '\n' ' ' <"$source/include/npuquant/npuquant.h" | tr ';' '\n' |
-    sed -n 's/.*NPUQ_API .*[ *]\(npuq_[a-z_]*\)(.*/\1/p' | sort -u >declared
-$nm -D --defined-only libsingle.so | awk '{ print $NF }' | grep -v -E '^(_init|_fini)$' | sort -u >exported
-check "$cc, exports the header's functions" diff declared exported
-for object in single.o portable.o plain.o; do
-    $nm -u $object | awk '$NF ~ /^[a-z]/ { print $NF }' >calls
-    check "$cc, the page names the $(wc -l <calls) functions that $object wants" \
-        sh -c 'test -s calls && while read -r name; do
-            grep -F "\`$name\`" "$1" || { echo "not on the page: $name" && exit 1; }; done <calls' sh "$source/docs/embedding.md"
-done
-for object in single.o portable.o; do
-    $nm -g --defined-only $object | awk 'NF == 3 { print $3 }' | sort >global
-    check "$cc, global names of $object" diff declared global
-done
-
-if [ ! "$whole" ]; then
-    : # another test's
-elif $cxx --version >/dev/null 2>&1; then
-    check "C++ program" sh -c "$cxx -std=c++11 -Wall -Wextra -Wpedantic -Werror -I. -x c++ '$source/tests/consumer.c' \
-        -x none single.o -o consumer && ./consumer"
-    cat check.log
-else
-    skip "C++ program: no $cxx"
+    echo "SKIPPED: the page's program for Rust: no bindgen, or no rustc" # 500 MB: not in the gate
 fi
 
 exit $failed
