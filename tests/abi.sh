@@ -19,7 +19,8 @@ soname=$($readelf -d "$library" | sed -n 's/.*(SONAME).*\[\(.*\)\].*/\1/p')
 [ "$soname" = "$(sed -n '1s/ .*//p' "$recorded")" ] || fail "the soname is $soname"
 
 sed -n 's/^ \([^ ]*\) .*/\1/p' "$recorded" | sort >"$work/recorded"
-$nm -D --defined-only --with-symbol-versions "$library" | sed 's/.* //; s/@@/@/; s/^[A-Z0-9_]*$/&@&/' | sort >"$work/exported"
+$nm -D --defined-only --with-symbol-versions "$library" |
+    sed 's/.* //; s/@@/@/; s/^[A-Z0-9_]*$/&@&/' | sort >"$work/exported"
 check "the library (>) exports what is recorded (<)" diff "$work/recorded" "$work/exported"
 refuses "a function that is not recorded" '> npuq_version@' \
     sh -c "sed '/^npuq_version@/d' '$work/recorded' | diff - '$work/exported'"

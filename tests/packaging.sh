@@ -130,7 +130,7 @@ pkg_config_runs() {
     export LD_LIBRARY_PATH="$libdir"
     check "C program, pkg-config, $linked" \
         program_runs $cc -std=c99 -Wall -Wextra -Werror "$source/tests/consumer.c" $flags
-    # -x holds for all later files: "-x none" ends it before pkg-config's files. Optimised, as some functions are inline.
+    # -x holds for all later files: "-x none" ends it before pkg-config's files. With -O2 some functions are inline.
     if have "$cxx"; then
         check "C++ program, pkg-config, $linked" program_runs \
             $cxx -std=c++11 -O2 -Wall -Wextra -Werror -x c++ "$source/tests/consumer.c" -x none $flags

@@ -129,7 +129,8 @@ for object in single.o portable.o plain.o; do
     $nm -u $object | awk '$NF ~ /^[a-z]/ { print $NF }' >calls
     check "$cc, the page names the $(wc -l <calls) functions that $object wants" \
         sh -c 'test -s calls && while read -r name; do
-            grep -F "\`$name\`" "$1" || { echo "not on the page: $name" && exit 1; }; done <calls' sh "$source/docs/embedding.md"
+            grep -F "\`$name\`" "$1" || { echo "not on the page: $name" && exit 1; }
+        done <calls' sh "$source/docs/embedding.md"
 done
 
 [ "$whole" ] || exit $failed
@@ -176,7 +177,8 @@ cp -r "$source/LICENSE" "$source/include" "$source/single-file" "$source/src" pa
 sed 's|<npuquant/npuquant.h>|"npuquant.h"|' "$source/tests/consumer.c" >page/project/program.c
 cp page/project/program.c page/project/program.cpp
 printf '#!/bin/sh\nPATH=%s\nexec %s "$@" -O0 -DNPUQ_NO_SIMD\n' "'$PATH'" "$cc" >page/bin/cc
-printf '#!/bin/sh\nPATH=%s\nexec %s "$@" -O0 -std=c++11 -Wall -Wextra -Wpedantic -Werror\n' "'$PATH'" "$cxx" >page/bin/c++
+printf '#!/bin/sh\nPATH=%s\nexec %s "$@" -O0 -std=c++11 -Wall -Wextra -Wpedantic -Werror\n' "'$PATH'" "$cxx" \
+    >page/bin/c++
 chmod +x page/bin/cc page/bin/c++
 sed -n '/^## Two files/,/^## Symbols/s/^    //p' "$source/docs/embedding.md" |
     sed 's/^c.* program\.c.*/& -lm; .\/a.out; rm a.out/' >page/steps
