@@ -5,6 +5,7 @@
 #include "calls.h"
 #include "status.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -91,18 +92,19 @@ static npuq_status run(const call *c)
     return status;
 }
 
-/* Gives the call a contiguous tensor in the slot's region; an input gets values. */
-static void give(call *c, enum slot slot, npuq_dtype dtype, int ndim, int64_t d0, int64_t d1, int64_t d2)
-{
-    const int64_t shape[3] = {d0, d1, d2};
-    void *data = arena[slot] + BEFORE;
+/* ---- calls as text ----------------------------------------------------------------------------------------------- */
 
-    c->given[slot] = true;
-    c->tensors[slot] = npuq_tensor_contiguous(data, dtype, ndim, shape);
-    if (!is_output(c, slot) && slot != GROUP_INDEX) {
-        test_fill(data, dtype, test_count(ndim, shape), true);
-    }
-}
+/* As the header has them; `word` is ours. */
+static const struct {
+    npuq_dtype dtype;
+    size_t size;
+    const char *name;
+    const char *word;
+} all_dtypes[] = {
+    {NPUQ_FLOAT32, 4, "FLOAT32", "f32"}, {NPUQ_FLOAT16, 2, "FLOAT16", "f16"}, {NPUQ_BFLOAT16, 2, "BFLOAT16", "bf16"},
+    {NPUQ_INT8, 1, "INT8", "i8"},        {NPUQ_UINT8, 1, "UINT8", "u8"},      {NPUQ_INT32, 4, "INT32", "i32"},
+    {NPUQ_INT64, 8, "INT64", "i64"},     {NPUQ_UINT64, 8, "UINT64", "u64"},   {NPUQ_QUINT4X2, 4, "QUINT4X2", "u4x8"},
+};
 
 static void set_group_end(const call *c, int64_t e, int64_t end)
 {
@@ -116,16 +118,6 @@ static void set_group_end(const call *c, int64_t e, int64_t end)
     }
 }
 
-static void give_group_index(call *c, npuq_dtype dtype)
-{
-    static const int64_t ends[] = {1, 4, 6, 6};
-
-    give(c, GROUP_INDEX, dtype, 1, 4, 0, 0);
-    for (int64_t e = 0; e < 4; e++) {
-        set_group_end(c, e, ends[e]);
-    }
-}
-
 /* The bits of a word that requant ignores: 63..47 and 12..0; to FLOAT16 also 46..37. */
 #define IGNORED_BITS    (~UINT64_C(0) << 47 | UINT64_C(0x1FFF))
 #define FLAG_AND_OFFSET (UINT64_C(0x3FF) << 37)
@@ -136,252 +128,282 @@ static uint64_t ignored_bits(const call *c)
 }
 
 /* Words that trans_quant_param makes of random scales and offsets, with random ignored bits. */
-static void give_words(call *c, npuq_dtype dtype, int ndim, int64_t d0, int64_t d1)
+static void fill_words(uint64_t *words)
 {
     float values[2][16];
-    uint64_t *words;
     const npuq_tensor scale = npuq_vector(values[0], NPUQ_FLOAT32, COUNT(values[0]));
     const npuq_tensor offset = npuq_vector(values[1], NPUQ_FLOAT32, COUNT(values[1]));
+    const npuq_tensor packed = npuq_vector(words, NPUQ_UINT64, COUNT(values[0]));
 
-    give(c, WORDS, dtype, ndim, d0, d1, 0);
-    words = c->tensors[WORDS].data;
     for (size_t i = 0; i < COUNT(values[0]); i++) {
         values[0][i] = (float)test_between(1, 400) / 100.0f;
         values[1][i] = (float)test_between(-99, 99);
     }
-    const npuq_tensor packed = npuq_vector(words, NPUQ_UINT64, COUNT(values[0]));
     assert_int_equal(npuq_trans_quant_param(&scale, &offset, NPUQ_ROUND_TRUNCATE, &packed), NPUQ_OK);
     for (size_t i = 0; i < COUNT(values[0]); i++) {
         words[i] |= test_random() & IGNORED_BITS;
     }
 }
 
-enum base {
-    DIVIDE,
-    MULTIPLY,
-    MULTIPLY_INT4,
-    GROUPS,
-    GROUPS_INT4,
-    PACK,
-    PACK_ROW,
-    TOKENS,
-    TENSOR,
-    TOKEN_RANGES,
-    TENSOR_RANGE,
-    PARAMS,
-    TOKENS_APPLY,
-    TENSOR_APPLY,
-    SYMMETRIC_TOKENS,
-    SYMMETRIC_TENSOR,
-    SYMMETRIC_PARAMS,
-    SYMMETRIC_TOKENS_APPLY,
-    SYMMETRIC_TENSOR_APPLY,
-    BLOCKS,
-    BLOCKS_INT4,
-    ANTI,
-    ANTI_INT4,
-    ANTI_GROUPS,
-    SUMS,
-    REQUANT_INT8,
-    REQUANT_ROW,
-    COLUMNS,
-    BASES
-};
+/* Gives the call a contiguous tensor in the slot's region; an input gets values. */
+static void give(call *c, enum slot slot, npuq_dtype dtype, int ndim, const int64_t *shape)
+{
+    static const int64_t ends[] = {1, 4, 6, 6};
+    void *data = arena[slot] + BEFORE;
+
+    c->given[slot] = true;
+    c->tensors[slot] = npuq_tensor_contiguous(data, dtype, ndim, shape);
+    if (slot == GROUP_INDEX) {
+        for (int64_t e = 0; e < shape[0] && e < (int64_t)COUNT(ends); e++) {
+            set_group_end(c, e, ends[e]);
+        }
+    } else if (slot == WORDS) {
+        fill_words(data);
+    } else if (!is_output(c, slot)) {
+        test_fill(data, dtype, test_count(ndim, shape), true);
+    }
+}
+
+/* One of the changes that a text says:
+ *   x=f32[3,16]      a new contiguous tensor, with values
+ *   x=[3,16]  x=f16  another shape or dtype for the same memory
+ *   x=null           not given
+ *   x.ndim=3  x.shape[1]=7  x.strides[1]=-2  x.strides=[16,1]
+ *   ends[3]=7  ends=[0,0,0,6]  elements of group_index
+ *   axis=-2          an option; min_scale by its bits, y_dtype=i8
+ * Numbers are sums of decimals, hexadecimals and powers of two: 2^32+6. */
+typedef struct change {
+    char name[24];
+    char member[8];
+    char word[8];
+    int64_t first; /* the index on the left */
+    int count;
+    int64_t numbers[NPUQ_MAX_NDIM];
+} change;
+
+static void read_word(const char **at, char *word, size_t size)
+{
+    for (; size > 1 && (isalnum((unsigned char)**at) || **at == '_'); size--) {
+        *word++ = *(*at)++;
+    }
+}
+
+static int64_t read_number(const char **at)
+{
+    uint64_t sum = 0;
+
+    do {
+        const bool negative = **at == '-';
+        *at += negative || **at == '+';
+        char *end;
+        uint64_t term = strtoull(*at, &end, 0);
+
+        if (term == 2 && *end == '^') {
+            term = UINT64_C(1) << strtoul(end + 1, &end, 10);
+        }
+        if (end == *at) {
+            fail_msg("no number: \"%s\"", *at);
+        }
+        sum += negative ? 0 - term : term;
+        *at = end;
+    } while (**at == '+' || **at == '-');
+    return (int64_t)sum;
+}
+
+static bool past(const char **at, char sign)
+{
+    const bool found = **at == sign;
+
+    *at += found;
+    return found;
+}
+
+/* Gives the end of the text that it has read. */
+static const char *read_change(change *how, const char *text)
+{
+    const char *at = text;
+
+    memset(how, 0, sizeof *how);
+    read_word(&at, how->name, sizeof how->name);
+    if (past(&at, '.')) {
+        read_word(&at, how->member, sizeof how->member);
+    }
+    bool read = true;
+    if (past(&at, '[')) {
+        how->first = read_number(&at);
+        read = past(&at, ']');
+    }
+    read = read && past(&at, '=');
+    if (isalpha((unsigned char)*at)) {
+        read_word(&at, how->word, sizeof how->word);
+    }
+    const bool list = past(&at, '[');
+    if (list || !how->word[0]) {
+        do {
+            assert_in_range(how->count, 0, NPUQ_MAX_NDIM - 1);
+            how->numbers[how->count++] = read_number(&at);
+        } while (past(&at, ','));
+    }
+    if (!read || (list && !past(&at, ']')) || (*at && *at != ' ')) {
+        fail_msg("no change of a call: \"%s\"", text);
+    }
+    return at;
+}
+
+static npuq_dtype dtype_of(const char *word)
+{
+    for (size_t i = 0; i < COUNT(all_dtypes); i++) {
+        if (strcmp(all_dtypes[i].word, word) == 0) {
+            return all_dtypes[i].dtype;
+        }
+    }
+    fail_msg("no dtype: \"%s\"", word);
+    return NPUQ_FLOAT32;
+}
+
+static bool set_option(call *c, const char *name, int64_t value)
+{
+    const uint32_t bits = (uint32_t)value;
+#define SET(option, type) (strcmp(name, #option) == 0 && (c->option = (type)value, true))
+
+    return SET(axis, int32_t) || SET(div_mode, bool) || SET(quant_mode, npuq_quant_mode) ||
+           SET(scale_form, npuq_scale_form) || SET(round_mode, npuq_round_mode) || SET(block, int64_t) ||
+           SET(y_dtype, npuq_dtype) || (strcmp(name, "min_scale") == 0 && memcpy(&c->min_scale, &bits, sizeof bits));
+}
+
+static bool set_member(npuq_tensor *t, const change *how)
+{
+    int64_t *const member = strcmp(how->member, "shape") == 0     ? t->shape
+                            : strcmp(how->member, "strides") == 0 ? t->strides
+                                                                  : NULL;
+
+    if (member) {
+        assert_in_range(how->first, 0, NPUQ_MAX_NDIM - how->count);
+        memcpy(member + how->first, how->numbers, (size_t)how->count * sizeof *member);
+    } else if (strcmp(how->member, "ndim") == 0) {
+        t->ndim = (int32_t)how->numbers[0];
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool set_tensor(call *c, enum slot slot, const change *how)
+{
+    npuq_tensor *t = &c->tensors[slot];
+
+    if (how->member[0]) {
+        return set_member(t, how);
+    }
+    if (strcmp(how->word, "null") == 0) {
+        c->given[slot] = false;
+    } else if (!how->word[0]) {
+        *t = npuq_tensor_contiguous(t->data, t->dtype, how->count, how->numbers);
+    } else if (how->count == 0) {
+        t->dtype = dtype_of(how->word);
+    } else {
+        give(c, slot, dtype_of(how->word), how->count, how->numbers);
+    }
+    return true;
+}
+
+static bool apply(call *c, const change *how)
+{
+    for (int slot = 0; slot < SLOTS; slot++) {
+        if (strcmp(how->name, slot_names[slot]) == 0) {
+            return set_tensor(c, (enum slot)slot, how);
+        }
+    }
+    if (strcmp(how->name, "ends") == 0) {
+        for (int e = 0; e < how->count; e++) {
+            set_group_end(c, how->first + e, how->numbers[e]);
+        }
+        return true;
+    }
+    return set_option(c, how->name, how->word[0] ? (int64_t)dtype_of(how->word) : how->numbers[0]);
+}
+
+/* Makes all changes of a text, which has blanks between them. */
+static void set(call *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void set(call *c, const char *format, ...)
+{
+    char text[256];
+    change how;
+    va_list arguments;
+
+    va_start(arguments, format);
+    assert_in_range(vsnprintf(text, sizeof text, format, arguments), 0, sizeof text - 1);
+    va_end(arguments);
+    for (const char *at = text; *at; at += *at == ' ') {
+        const char *const end = read_change(&how, at);
+
+        if (!apply(c, &how)) {
+            fail_msg("no change of a call: \"%s\"", at);
+        }
+        at = end;
+    }
+}
+
+/* Each form of each operator. */
+#define EACH_BASE(DO)                                                                                                  \
+    DO(DIVIDE, op = TEST_QUANTIZE, "axis=1 div_mode=1 x=f32[3,16] scales=f32[16] zero_points=i32[16] y=i8[3,16]")      \
+    DO(MULTIPLY, op = TEST_QUANTIZE, "axis=-2 x=bf16[3,16] scales=f32[3,1] zero_points=f32[3,1] y=i8[3,16]")           \
+    DO(MULTIPLY_INT4, op = TEST_QUANTIZE, "axis=-1 x=f16[3,16] scales=f16[16] zero_points=f16[16] y=u4x8[3,2]")        \
+    DO(GROUPS, op = TEST_GROUP_QUANT, "x=f16[6,16] scale=f32[4,16] offset=f32[1] group_index=i64[4] y=i8[6,16]")       \
+    DO(GROUPS_INT4, op = TEST_GROUP_QUANT, "x=f16[6,16] scale=f32[4,16] offset=f32[1] group_index=i32[4] y=u4x8[6,2]") \
+    DO(PACK, op = TEST_TRANS_QUANT_PARAM, "scale=f32[16] offset=f32[16] y=i64[16]")                                    \
+    DO(PACK_ROW, op = TEST_TRANS_QUANT_PARAM, "round_mode=1 scale=f32[1,16] offset=f32[1,16] y=u64[1,16]")             \
+    DO(TOKENS, op = TEST_DYNAMIC_QUANT_ASYMMETRIC,                                                                     \
+       "x=f16[2,3,16] smooth_scales=f32[4,16] group_index=i64[4] y=i8[2,3,16] scale=f32[2,3] offset=f32[2,3]")         \
+    DO(TENSOR, op = TEST_DYNAMIC_QUANT_ASYMMETRIC,                                                                     \
+       "quant_mode=1 scale_form=1 x=bf16[2,3,16] smooth_scales=f16[16] y=u4x8[2,3,2] scale=f32[1] offset=f32[1]")      \
+    DO(TOKEN_RANGES, op = TEST_DYNAMIC_QUANT_MIN_MAX,                                                                  \
+       "x=f16[2,3,16] smooth_scales=f32[4,16] group_index=i64[4] min=f32[2,3] max=f32[2,3]")                           \
+    DO(TENSOR_RANGE, op = TEST_DYNAMIC_QUANT_MIN_MAX,                                                                  \
+       "quant_mode=1 x=bf16[2,3,16] smooth_scales=f16[16] min=f32[1] max=f32[1]")                                      \
+    DO(PARAMS, op = TEST_DYNAMIC_QUANT_PARAMS, "y_dtype=i8 min=f32[2,3] max=f32[2,3] scale=f32[2,3] offset=f32[2,3]")  \
+    DO(TOKENS_APPLY, op = TEST_DYNAMIC_QUANT_APPLY,                                                                    \
+       "x=f16[2,3,16] smooth_scales=f32[4,16] group_index=i64[4] y=i8[2,3,16] scale=f32[2,3] offset=f32[2,3]")         \
+    DO(TENSOR_APPLY, op = TEST_DYNAMIC_QUANT_APPLY,                                                                    \
+       "quant_mode=1 x=bf16[2,3,16] smooth_scales=f16[16] y=u4x8[2,3,2] scale=f32[1] offset=f32[1]")                   \
+    DO(SYMMETRIC_TOKENS, op = TEST_DYNAMIC_QUANT,                                                                      \
+       "x=f16[2,3,16] smooth_scales=f32[4,16] group_index=i64[4] y=i8[2,3,16] scale=f32[2,3]")                         \
+    DO(SYMMETRIC_TENSOR, op = TEST_DYNAMIC_QUANT,                                                                      \
+       "quant_mode=1 scale_form=1 x=bf16[2,3,16] smooth_scales=f16[16] y=u4x8[2,3,2] scale=f32[1]")                    \
+    DO(SYMMETRIC_PARAMS, op = TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS,                                                     \
+       "y_dtype=i8 min=f32[2,3] max=f32[2,3] scale=f32[2,3]")                                                          \
+    DO(SYMMETRIC_TOKENS_APPLY, op = TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY,                                                \
+       "x=f16[2,3,16] smooth_scales=f32[4,16] group_index=i64[4] y=i8[2,3,16] min=f32[2,3] max=f32[2,3]")              \
+    DO(SYMMETRIC_TENSOR_APPLY, op = TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY,                                                \
+       "quant_mode=1 x=bf16[2,3,16] smooth_scales=f16[16] y=u4x8[2,3,2] min=f32[1] max=f32[1]")                        \
+    DO(BLOCKS, op = TEST_DYNAMIC_BLOCK_QUANT, "block=7 x=f16[2,3,16] y=i8[2,3,16] scale=f32[2,3,3]")                   \
+    DO(BLOCKS_INT4, op = TEST_DYNAMIC_BLOCK_QUANT,                                                                     \
+       "block=8 min_scale=0x3F000000 x=f32[3,16] y=u4x8[3,2] scale=f32[3,2]")                                          \
+    DO(ANTI, op = TEST_ANTI_QUANT, "x=i8[2,3,16] scale=f32[16] offset=f32[16] y=f16[2,3,16]")                          \
+    DO(ANTI_INT4, op = TEST_ANTI_QUANT, "x=u4x8[3,2] scale=bf16[16] offset=bf16[16] y=f32[3,16]")                      \
+    DO(ANTI_GROUPS, op = TEST_ANTI_QUANT, "x=i8[6,16] scale=f32[3,16] offset=f32[3,16] y=f16[6,16]")                   \
+    DO(SUMS, op = TEST_DEQUANT,                                                                                        \
+       "x=i32[2,3,16] weight_scale=bf16[16] activation_scale=f32[2,3] bias=i32[16] y=bf16[2,3,16]")                    \
+    DO(REQUANT_INT8, op = TEST_REQUANT, "x=i32[2,3,16] words=u64[16] bias=i32[16] y=i8[2,3,16]")                       \
+    DO(REQUANT_ROW, op = TEST_REQUANT, "x=i32[6,16] words=i64[1,16] bias=i32[16] y=f16[6,16]")                         \
+    DO(COLUMNS, op = TEST_QUANTIZE, "axis=-1 x=f32[3,16] scales=f32[16] zero_points=f32[16] y=i8[3,16]")
+
+#define NUMBER(base, op, text) base,
+enum base { EACH_BASE(NUMBER) BASES };
 
 static call base_call(enum base base)
 {
-    call c = {.op = TEST_QUANTIZE};
+#define ROW(base, op, text) {{.op}, text},
+    static const struct {
+        call c;
+        const char *text;
+    } bases[] = {EACH_BASE(ROW)};
+#undef ROW
+    call c = bases[base].c;
 
     memset(arena, 0xA5, ARENA);
     test_reseed(base);
-    switch (base) {
-    case COLUMNS: /* the plainest form of quantize: only the case's mistake keeps the call from the fast path */
-        c.axis = -1;
-        give(&c, X, NPUQ_FLOAT32, 2, 3, 16, 0);
-        give(&c, SCALES, NPUQ_FLOAT32, 1, 16, 0, 0);
-        give(&c, ZERO_POINTS, NPUQ_FLOAT32, 1, 16, 0, 0);
-        give(&c, Y, NPUQ_INT8, 2, 3, 16, 0);
-        break;
-    case DIVIDE:
-        c.axis = 1;
-        c.div_mode = true;
-        give(&c, X, NPUQ_FLOAT32, 2, 3, 16, 0);
-        give(&c, SCALES, NPUQ_FLOAT32, 1, 16, 0, 0);
-        give(&c, ZERO_POINTS, NPUQ_INT32, 1, 16, 0, 0);
-        give(&c, Y, NPUQ_INT8, 2, 3, 16, 0);
-        break;
-    case MULTIPLY:
-        c.axis = -2;
-        give(&c, X, NPUQ_BFLOAT16, 2, 3, 16, 0);
-        give(&c, SCALES, NPUQ_FLOAT32, 2, 3, 1, 0);
-        give(&c, ZERO_POINTS, NPUQ_FLOAT32, 2, 3, 1, 0);
-        give(&c, Y, NPUQ_INT8, 2, 3, 16, 0);
-        break;
-    case MULTIPLY_INT4:
-        c.axis = -1;
-        give(&c, X, NPUQ_FLOAT16, 2, 3, 16, 0);
-        give(&c, SCALES, NPUQ_FLOAT16, 1, 16, 0, 0);
-        give(&c, ZERO_POINTS, NPUQ_FLOAT16, 1, 16, 0, 0);
-        give(&c, Y, NPUQ_QUINT4X2, 2, 3, 2, 0);
-        break;
-    case GROUPS:
-    case GROUPS_INT4:
-        c.op = TEST_GROUP_QUANT;
-        give(&c, X, NPUQ_FLOAT16, 2, 6, 16, 0);
-        give(&c, SCALE, NPUQ_FLOAT32, 2, 4, 16, 0);
-        give(&c, OFFSET, NPUQ_FLOAT32, 1, 1, 0, 0);
-        give_group_index(&c, base == GROUPS ? NPUQ_INT64 : NPUQ_INT32);
-        if (base == GROUPS) {
-            give(&c, Y, NPUQ_INT8, 2, 6, 16, 0);
-        } else {
-            give(&c, Y, NPUQ_QUINT4X2, 2, 6, 2, 0);
-        }
-        break;
-    case PACK:
-        c.op = TEST_TRANS_QUANT_PARAM;
-        give(&c, SCALE, NPUQ_FLOAT32, 1, 16, 0, 0);
-        give(&c, OFFSET, NPUQ_FLOAT32, 1, 16, 0, 0);
-        give(&c, Y, NPUQ_INT64, 1, 16, 0, 0);
-        break;
-    case PACK_ROW:
-        c.op = TEST_TRANS_QUANT_PARAM;
-        c.round_mode = NPUQ_ROUND_NEAREST;
-        give(&c, SCALE, NPUQ_FLOAT32, 2, 1, 16, 0);
-        give(&c, OFFSET, NPUQ_FLOAT32, 2, 1, 16, 0);
-        give(&c, Y, NPUQ_UINT64, 2, 1, 16, 0);
-        break;
-    case TOKENS:
-    case SYMMETRIC_TOKENS:
-        c.op = base == TOKENS ? TEST_DYNAMIC_QUANT_ASYMMETRIC : TEST_DYNAMIC_QUANT;
-        give(&c, X, NPUQ_FLOAT16, 3, 2, 3, 16);
-        give(&c, SMOOTH_SCALES, NPUQ_FLOAT32, 2, 4, 16, 0);
-        give_group_index(&c, NPUQ_INT64);
-        give(&c, Y, NPUQ_INT8, 3, 2, 3, 16);
-        give(&c, SCALE, NPUQ_FLOAT32, 2, 2, 3, 0);
-        if (base == TOKENS) {
-            give(&c, OFFSET, NPUQ_FLOAT32, 2, 2, 3, 0);
-        }
-        break;
-    case TENSOR:
-    case SYMMETRIC_TENSOR:
-        c.op = base == TENSOR ? TEST_DYNAMIC_QUANT_ASYMMETRIC : TEST_DYNAMIC_QUANT;
-        c.quant_mode = NPUQ_PER_TENSOR;
-        c.scale_form = NPUQ_SCALE_INVERSE;
-        give(&c, X, NPUQ_BFLOAT16, 3, 2, 3, 16);
-        give(&c, SMOOTH_SCALES, NPUQ_FLOAT16, 1, 16, 0, 0);
-        give(&c, Y, NPUQ_QUINT4X2, 3, 2, 3, 2);
-        give(&c, SCALE, NPUQ_FLOAT32, 1, 1, 0, 0);
-        if (base == TENSOR) {
-            give(&c, OFFSET, NPUQ_FLOAT32, 1, 1, 0, 0);
-        }
-        break;
-    case TOKEN_RANGES:
-        c.op = TEST_DYNAMIC_QUANT_MIN_MAX;
-        give(&c, X, NPUQ_FLOAT16, 3, 2, 3, 16);
-        give(&c, SMOOTH_SCALES, NPUQ_FLOAT32, 2, 4, 16, 0);
-        give_group_index(&c, NPUQ_INT64);
-        give(&c, MIN, NPUQ_FLOAT32, 2, 2, 3, 0);
-        give(&c, MAX, NPUQ_FLOAT32, 2, 2, 3, 0);
-        break;
-    case TENSOR_RANGE:
-        c.op = TEST_DYNAMIC_QUANT_MIN_MAX;
-        c.quant_mode = NPUQ_PER_TENSOR;
-        give(&c, X, NPUQ_BFLOAT16, 3, 2, 3, 16);
-        give(&c, SMOOTH_SCALES, NPUQ_FLOAT16, 1, 16, 0, 0);
-        give(&c, MIN, NPUQ_FLOAT32, 1, 1, 0, 0);
-        give(&c, MAX, NPUQ_FLOAT32, 1, 1, 0, 0);
-        break;
-    case PARAMS:
-    case SYMMETRIC_PARAMS:
-        c.op = base == PARAMS ? TEST_DYNAMIC_QUANT_PARAMS : TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS;
-        c.y_dtype = NPUQ_INT8;
-        give(&c, MIN, NPUQ_FLOAT32, 2, 2, 3, 0);
-        give(&c, MAX, NPUQ_FLOAT32, 2, 2, 3, 0);
-        give(&c, SCALE, NPUQ_FLOAT32, 2, 2, 3, 0);
-        if (base == PARAMS) {
-            give(&c, OFFSET, NPUQ_FLOAT32, 2, 2, 3, 0);
-        }
-        break;
-    case TOKENS_APPLY:
-    case SYMMETRIC_TOKENS_APPLY:
-        c.op = base == TOKENS_APPLY ? TEST_DYNAMIC_QUANT_APPLY : TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY;
-        give(&c, X, NPUQ_FLOAT16, 3, 2, 3, 16);
-        give(&c, SMOOTH_SCALES, NPUQ_FLOAT32, 2, 4, 16, 0);
-        give_group_index(&c, NPUQ_INT64);
-        give(&c, Y, NPUQ_INT8, 3, 2, 3, 16);
-        give(&c, base == TOKENS_APPLY ? SCALE : MIN, NPUQ_FLOAT32, 2, 2, 3, 0);
-        give(&c, base == TOKENS_APPLY ? OFFSET : MAX, NPUQ_FLOAT32, 2, 2, 3, 0);
-        break;
-    case TENSOR_APPLY:
-    case SYMMETRIC_TENSOR_APPLY:
-        c.op = base == TENSOR_APPLY ? TEST_DYNAMIC_QUANT_APPLY : TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY;
-        c.quant_mode = NPUQ_PER_TENSOR;
-        give(&c, X, NPUQ_BFLOAT16, 3, 2, 3, 16);
-        give(&c, SMOOTH_SCALES, NPUQ_FLOAT16, 1, 16, 0, 0);
-        give(&c, Y, NPUQ_QUINT4X2, 3, 2, 3, 2);
-        give(&c, base == TENSOR_APPLY ? SCALE : MIN, NPUQ_FLOAT32, 1, 1, 0, 0);
-        give(&c, base == TENSOR_APPLY ? OFFSET : MAX, NPUQ_FLOAT32, 1, 1, 0, 0);
-        break;
-    case BLOCKS:
-        c.op = TEST_DYNAMIC_BLOCK_QUANT;
-        c.block = 7;
-        give(&c, X, NPUQ_FLOAT16, 3, 2, 3, 16);
-        give(&c, Y, NPUQ_INT8, 3, 2, 3, 16);
-        give(&c, SCALE, NPUQ_FLOAT32, 3, 2, 3, 3);
-        break;
-    case BLOCKS_INT4:
-        c.op = TEST_DYNAMIC_BLOCK_QUANT;
-        c.block = 8;
-        c.min_scale = 0.5f;
-        give(&c, X, NPUQ_FLOAT32, 2, 3, 16, 0);
-        give(&c, Y, NPUQ_QUINT4X2, 2, 3, 2, 0);
-        give(&c, SCALE, NPUQ_FLOAT32, 2, 3, 2, 0);
-        break;
-    case ANTI:
-        c.op = TEST_ANTI_QUANT;
-        give(&c, X, NPUQ_INT8, 3, 2, 3, 16);
-        give(&c, SCALE, NPUQ_FLOAT32, 1, 16, 0, 0);
-        give(&c, OFFSET, NPUQ_FLOAT32, 1, 16, 0, 0);
-        give(&c, Y, NPUQ_FLOAT16, 3, 2, 3, 16);
-        break;
-    case ANTI_INT4:
-        c.op = TEST_ANTI_QUANT;
-        give(&c, X, NPUQ_QUINT4X2, 2, 3, 2, 0);
-        give(&c, SCALE, NPUQ_BFLOAT16, 1, 16, 0, 0);
-        give(&c, OFFSET, NPUQ_BFLOAT16, 1, 16, 0, 0);
-        give(&c, Y, NPUQ_FLOAT32, 2, 3, 16, 0);
-        break;
-    case ANTI_GROUPS:
-        c.op = TEST_ANTI_QUANT;
-        give(&c, X, NPUQ_INT8, 2, 6, 16, 0);
-        give(&c, SCALE, NPUQ_FLOAT32, 2, 3, 16, 0);
-        give(&c, OFFSET, NPUQ_FLOAT32, 2, 3, 16, 0);
-        give(&c, Y, NPUQ_FLOAT16, 2, 6, 16, 0);
-        break;
-    case SUMS:
-        c.op = TEST_DEQUANT;
-        give(&c, X, NPUQ_INT32, 3, 2, 3, 16);
-        give(&c, WEIGHT_SCALE, NPUQ_BFLOAT16, 1, 16, 0, 0);
-        give(&c, ACTIVATION_SCALE, NPUQ_FLOAT32, 2, 2, 3, 0);
-        give(&c, BIAS, NPUQ_INT32, 1, 16, 0, 0);
-        give(&c, Y, NPUQ_BFLOAT16, 3, 2, 3, 16);
-        break;
-    case REQUANT_INT8:
-        c.op = TEST_REQUANT;
-        give(&c, X, NPUQ_INT32, 3, 2, 3, 16);
-        give_words(&c, NPUQ_UINT64, 1, 16, 0);
-        give(&c, BIAS, NPUQ_INT32, 1, 16, 0, 0);
-        give(&c, Y, NPUQ_INT8, 3, 2, 3, 16);
-        break;
-    case REQUANT_ROW:
-        c.op = TEST_REQUANT;
-        give(&c, X, NPUQ_INT32, 2, 6, 16, 0);
-        give_words(&c, NPUQ_INT64, 2, 1, 16);
-        give(&c, BIAS, NPUQ_INT32, 1, 16, 0, 0);
-        give(&c, Y, NPUQ_FLOAT16, 2, 6, 16, 0);
-        break;
-    case BASES: break;
-    }
+    set(&c, "%s", bases[base].text);
     return c;
 }
 
@@ -542,17 +564,6 @@ static void null_parallel_for(void **state)
     }
     end();
 }
-
-/* As the header has them. */
-static const struct {
-    npuq_dtype dtype;
-    size_t size;
-    const char *name;
-} all_dtypes[] = {
-    {NPUQ_FLOAT32, 4, "FLOAT32"}, {NPUQ_FLOAT16, 2, "FLOAT16"}, {NPUQ_BFLOAT16, 2, "BFLOAT16"},
-    {NPUQ_INT8, 1, "INT8"},       {NPUQ_UINT8, 1, "UINT8"},     {NPUQ_INT32, 4, "INT32"},
-    {NPUQ_INT64, 8, "INT64"},     {NPUQ_UINT64, 8, "UINT64"},   {NPUQ_QUINT4X2, 4, "QUINT4X2"},
-};
 
 static const int unknown_dtypes[] = {-1, 5, 255, 257, 1 << 30};
 
@@ -749,14 +760,14 @@ static void extents(void **state)
                 (slot == SMOOTH_SCALES && c.tensors[slot].ndim == 2 && d == 0)) {
                 continue; /* in the table */
             }
-            for (int64_t change = -1; change <= 1; change += 2) {
-                c.tensors[slot].shape[d] = extent + change;
-                if (slot == SCALE && c.op == TEST_TRANS_QUANT_PARAM && change == -1) {
+            for (int64_t more = -1; more <= 1; more += 2) {
+                c.tensors[slot].shape[d] = extent + more;
+                if (slot == SCALE && c.op == TEST_TRANS_QUANT_PARAM && more == -1) {
                     refused(&c, NPUQ_ERROR_SHAPE, "scale", "0", NULL, "empty");
-                } else if (slot == SCALES && extent == 1 && change == -1) {
+                } else if (slot == SCALES && extent == 1 && more == -1) {
                     refused(&c, NPUQ_ERROR_SHAPE, "scales", "0", "1", "empty");
                 } else {
-                    refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(extent + change), number(extent), "extent");
+                    refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(extent + more), number(extent), "extent");
                 }
             }
         }
@@ -803,10 +814,7 @@ static void strides_beyond_the_address_space(void **state)
     /* Two bytes that are PTRDIFF_MAX apart: each distance fits an int64_t, but no object has that size. */
     for (size_t i = 0; i < COUNT(strides); i++) {
         call c = base_call(DIVIDE);
-        give(&c, X, NPUQ_FLOAT32, 1, 2, 0, 0);
-        give(&c, SCALES, NPUQ_FLOAT32, 1, 1, 0, 0);
-        give(&c, ZERO_POINTS, NPUQ_INT32, 1, 1, 0, 0);
-        give(&c, Y, NPUQ_INT8, 1, 2, 0, 0);
+        set(&c, "x=f32[2] scales=f32[1] zero_points=i32[1] y=i8[2]");
         c.tensors[Y].strides[0] = strides[i];
         refused(&c, NPUQ_ERROR_LAYOUT, "y", "overflow", NULL, "bytes PTRDIFF_MAX apart");
     }
@@ -824,8 +832,7 @@ static void dense_calls_that_cannot_be(void **state)
         call c = base_call(COLUMNS);
         c.tensors[X].shape[1] = c.tensors[Y].shape[1] = third;
         c.tensors[X].strides[0] = c.tensors[Y].strides[0] = third;
-        give(&c, SCALES, NPUQ_FLOAT32, 1, 1, 0, 0);
-        give(&c, ZERO_POINTS, NPUQ_FLOAT32, 1, 1, 0, 0);
+        set(&c, "scales=f32[1] zero_points=f32[1]");
         refused(&c, NPUQ_ERROR_LAYOUT, "x", "overflow", NULL, "two elements, if their count wraps around");
     }
     {
@@ -836,25 +843,19 @@ static void dense_calls_that_cannot_be(void **state)
     {
         call c = base_call(TOKENS);
         c.given[SMOOTH_SCALES] = c.given[GROUP_INDEX] = false;
-        give(&c, X, NPUQ_FLOAT32, 1, 16, 0, 0);
-        give(&c, Y, NPUQ_INT8, 1, 16, 0, 0);
-        give(&c, SCALE, NPUQ_FLOAT32, 0, 0, 0, 0);
-        give(&c, OFFSET, NPUQ_FLOAT32, 0, 0, 0, 0);
+        set(&c, "x=f32[16] y=i8[16] scale=f32[1] scale.ndim=0 offset=f32[1] offset.ndim=0");
         accepted(&c, "a token by itself");
     }
     {
         call c = base_call(SYMMETRIC_TENSOR);
         c.given[SMOOTH_SCALES] = false;
-        give(&c, SCALE, NPUQ_FLOAT32, 1, 2, 0, 0);
+        set(&c, "scale=f32[2]");
         refused(&c, NPUQ_ERROR_SHAPE, "scale", "2", "1", "a scale for each row of a tensor");
     }
     {
         call c = base_call(TOKENS);
         c.quant_mode = NPUQ_PER_TENSOR;
-        give(&c, X, NPUQ_FLOAT16, 2, 1, 16, 0);
-        give(&c, Y, NPUQ_INT8, 2, 1, 16, 0);
-        give(&c, SCALE, NPUQ_FLOAT32, 1, 1, 0, 0);
-        give(&c, OFFSET, NPUQ_FLOAT32, 1, 1, 0, 0);
+        set(&c, "x=f16[1,16] y=i8[1,16] scale=f32[1] offset=f32[1]");
         ((int64_t *)c.tensors[GROUP_INDEX].data)[3] = 1;
         for (int e = 0; e < 3; e++) {
             ((int64_t *)c.tensors[GROUP_INDEX].data)[e] = 0;
@@ -871,10 +872,10 @@ static void dense_calls_that_cannot_be(void **state)
         static float smooth[1025 * 16];
         static int64_t ends[1025];
         call c = base_call(TOKENS);
-        give(&c, SMOOTH_SCALES, NPUQ_FLOAT32, 2, 1, 16, 0);
+        set(&c, "smooth_scales=f32[1,16]");
         c.tensors[SMOOTH_SCALES].shape[0] = 1025;
         c.tensors[SMOOTH_SCALES].data = smooth;
-        give(&c, GROUP_INDEX, NPUQ_INT64, 1, 1, 0, 0);
+        set(&c, "group_index=i64[1]");
         c.tensors[GROUP_INDEX].shape[0] = 1025;
         c.tensors[GROUP_INDEX].data = ends;
         for (int e = 0; e < 1025; e++) {
@@ -884,9 +885,7 @@ static void dense_calls_that_cannot_be(void **state)
     }
     {
         call c = base_call(GROUPS);
-        give(&c, X, NPUQ_FLOAT32, 3, 2, 3, 16);
-        give(&c, Y, NPUQ_INT8, 3, 2, 3, 16);
-        give(&c, SCALE, NPUQ_FLOAT32, 2, 4, 3, 0);
+        set(&c, "x=f32[2,3,16] y=i8[2,3,16] scale=f32[4,3]");
         refused(&c, NPUQ_ERROR_SHAPE, "x", "3 dimensions", "2", "rows of two dimensions");
     }
     end();
@@ -1009,642 +1008,330 @@ static void outputs_overlapping_arguments(void **state)
 
 /* ---- the table: rules of one operator --------------------------------------------------------------------------- */
 
-enum change_kind {
-    NOTHING,
-    DROP,        /* the argument in slot is not given */
-    DTYPE,       /* value */
-    SHAPE_1,     /* becomes 1-D [at] */
-    SHAPE_2,     /* becomes 2-D [at, value] */
-    SHAPE_3,     /* becomes 3-D [2, at, value] */
-    RANK,        /* value, strides stay */
-    EXTENT,      /* extent of dimension at becomes value, strides stay */
-    STRIDE,      /* stride of dimension at becomes value */
-    STILL,       /* all strides become 0 */
-    AXIS,        /* value */
-    DIV_MODE,    /* value */
-    QUANT_MODE,  /* value */
-    SCALE_FORM,  /* value */
-    ROUND_MODE,  /* value */
-    Y_DTYPE,     /* value */
-    BLOCK,       /* value */
-    MIN_SCALE,   /* the bits in value */
-    GROUP_END,   /* element at of group_index becomes value */
-    GIVE_GROUPS, /* a group_index of dtype value */
-};
-
-typedef struct change {
-    enum change_kind kind;
-    enum slot slot;
-    int64_t at;
-    int64_t value;
-} change;
-
 typedef struct table_row {
     enum base base;
-    change changes[7];
+    const char *changes;
     npuq_status status;
     const char *argument;
     const char *found;
     const char *expected;
 } table_row;
 
-static void apply(call *c, const change *how)
-{
-    npuq_tensor *t = &c->tensors[how->slot];
-    const int64_t shape[3] = {2, how->at, how->value};
-
-    switch (how->kind) {
-    case NOTHING: break;
-    case DROP: c->given[how->slot] = false; break;
-    case DTYPE: t->dtype = (npuq_dtype)how->value; break;
-    case SHAPE_1: *t = npuq_tensor_contiguous(t->data, t->dtype, 1, shape + 1); break;
-    case SHAPE_2: *t = npuq_tensor_contiguous(t->data, t->dtype, 2, shape + 1); break;
-    case SHAPE_3: *t = npuq_tensor_contiguous(t->data, t->dtype, 3, shape); break;
-    case RANK: t->ndim = (int32_t)how->value; break;
-    case EXTENT: t->shape[how->at] = how->value; break;
-    case STRIDE: t->strides[how->at] = how->value; break;
-    case STILL: memset(t->strides, 0, sizeof t->strides); break;
-    case AXIS: c->axis = (int32_t)how->value; break;
-    case DIV_MODE: c->div_mode = how->value != 0; break;
-    case QUANT_MODE: c->quant_mode = (npuq_quant_mode)how->value; break;
-    case SCALE_FORM: c->scale_form = (npuq_scale_form)how->value; break;
-    case ROUND_MODE: c->round_mode = (npuq_round_mode)how->value; break;
-    case Y_DTYPE: c->y_dtype = (npuq_dtype)how->value; break;
-    case BLOCK: c->block = how->value; break;
-    case MIN_SCALE: {
-        const uint32_t bits = (uint32_t)how->value;
-        memcpy(&c->min_scale, &bits, sizeof bits);
-        break;
+#define ROW(base, changes, status, argument, found, expected)                                                          \
+    {                                                                                                                  \
+        base, changes, NPUQ_ERROR_##status, argument, found, expected                                                  \
     }
-    case GROUP_END: set_group_end(c, how->at, how->value); break;
-    case GIVE_GROUPS: give_group_index(c, (npuq_dtype)how->value); break;
-    }
-}
-
-#define TWO_TO(n) (INT64_C(1) << (n))
 
 static const table_row table[] = {
     /* quantize: axis */
-    {DIVIDE, {{AXIS, X, 0, 2}}, NPUQ_ERROR_AXIS, "axis", "2", "-2 to 1, as div_mode is true"},
-    {DIVIDE, {{AXIS, X, 0, -3}}, NPUQ_ERROR_AXIS, "axis", "-3", "scales has 16 elements"},
-    {DIVIDE, {{AXIS, X, 0, INT32_MAX}}, NPUQ_ERROR_AXIS, "axis", "2147483647", "-2 to 1"},
-    {DIVIDE, {{AXIS, X, 0, INT32_MIN}}, NPUQ_ERROR_AXIS, "axis", "-2147483648", "-2 to 1"},
-    {MULTIPLY, {{AXIS, X, 0, -3}}, NPUQ_ERROR_AXIS, "axis", "-3", "-2 or more, as div_mode is false"},
-    {MULTIPLY, {{AXIS, X, 0, INT32_MIN}}, NPUQ_ERROR_AXIS, "axis", "-2147483648", "-2 or more"},
-    {MULTIPLY,
-     {{SHAPE_3, X, 3, 16}, {SHAPE_3, Y, 3, 16}, {AXIS, X, 0, -3}},
-     NPUQ_ERROR_AXIS,
-     "axis",
-     "-3",
-     "-2 or more"}, /* not counted from the end */
-    {MULTIPLY,
-     {{SHAPE_1, X, 16, 0}, {SHAPE_1, Y, 16, 0}, {SHAPE_1, SCALES, 1, 0}, {SHAPE_1, ZERO_POINTS, 1, 0}},
-     NPUQ_ERROR_AXIS,
-     "axis",
-     "-2",
-     "-1 or more, as x has 1 dimension and div_mode is false"},
-    {MULTIPLY_INT4, /* one scale does not make axis irrelevant here */
-     {{SHAPE_1, SCALES, 1, 0}, {SHAPE_1, ZERO_POINTS, 1, 0}, {AXIS, X, 0, -3}},
-     NPUQ_ERROR_AXIS,
-     "axis",
-     "-3",
-     "-2 or more"},
+    ROW(DIVIDE, "axis=2", AXIS, "axis", "2", "-2 to 1, as div_mode is true"),
+    ROW(DIVIDE, "axis=-3", AXIS, "axis", "-3", "scales has 16 elements"),
+    ROW(DIVIDE, "axis=2147483647", AXIS, "axis", "2147483647", "-2 to 1"),
+    ROW(DIVIDE, "axis=-2147483648", AXIS, "axis", "-2147483648", "-2 to 1"),
+    ROW(MULTIPLY, "axis=-3", AXIS, "axis", "-3", "-2 or more, as div_mode is false"),
+    ROW(MULTIPLY, "axis=-2147483648", AXIS, "axis", "-2147483648", "-2 or more"),
+    /* not counted from the end */
+    ROW(MULTIPLY, "x=[2,3,16] y=[2,3,16] axis=-3", AXIS, "axis", "-3", "-2 or more"),
+    ROW(MULTIPLY, "x=[16] y=[16] scales=[1] zero_points=[1]", AXIS, "axis", "-2",
+        "-1 or more, as x has 1 dimension and div_mode is false"),
+    /* one scale does not make axis irrelevant here */
+    ROW(MULTIPLY_INT4, "scales=[1] zero_points=[1] axis=-3", AXIS, "axis", "-3", "-2 or more"),
     /* quantize: scales and zero_points */
-    {DIVIDE, {{AXIS, X, 0, 0}}, NPUQ_ERROR_SHAPE, "scales", "16", "3, dimension 0 of x, as axis is 0 and div_mode"},
-    {DIVIDE, {{SHAPE_1, SCALES, 3, 0}, {SHAPE_1, ZERO_POINTS, 3, 0}}, NPUQ_ERROR_SHAPE, "scales", "3", "16"},
-    {DIVIDE, {{SHAPE_1, SCALES, 0, 0}, {SHAPE_1, ZERO_POINTS, 0, 0}}, NPUQ_ERROR_SHAPE, "scales", "0", "16"},
-    {DIVIDE,
-     {{SHAPE_2, X, 3, 1}, {SHAPE_2, Y, 3, 1}, {SHAPE_1, SCALES, 3, 0}, {SHAPE_1, ZERO_POINTS, 3, 0}},
-     NPUQ_ERROR_SHAPE,
-     "scales",
-     "3",
-     "expected 1, dimension 1 of x"},
-    {DIVIDE, {{SHAPE_2, SCALES, 1, 16}, {SHAPE_2, ZERO_POINTS, 1, 16}}, NPUQ_ERROR_SHAPE, "scales", "2 dim", "1, as"},
-    {DIVIDE, {{SHAPE_2, SCALES, 1, 1}, {SHAPE_2, ZERO_POINTS, 1, 1}}, NPUQ_ERROR_SHAPE, "scales", "2 dim", "1"},
-    {DIVIDE, {{SHAPE_1, ZERO_POINTS, 1, 0}}, NPUQ_ERROR_SHAPE, "zero_points", "1", "16"},
-    {DIVIDE, {{SHAPE_1, SCALES, 1, 0}}, NPUQ_ERROR_SHAPE, "zero_points", "16", "1"},
-    {MULTIPLY, {{AXIS, X, 0, 0}}, NPUQ_ERROR_SHAPE, "scales", "3", "1"}, /* axis 0 means the last dimension */
-    {MULTIPLY, {{AXIS, X, 0, -1}}, NPUQ_ERROR_SHAPE, "scales", "3", "along dimension 1 of x, as axis is -1"},
-    {MULTIPLY, {{AXIS, X, 0, 2}}, NPUQ_ERROR_SHAPE, "scales", "3", "axis is 2 and div_mode"}, /* and so does any beyond
-                                                                                               */
-    {MULTIPLY, {{SHAPE_2, SCALES, 3, 16}, {SHAPE_2, ZERO_POINTS, 3, 16}}, NPUQ_ERROR_SHAPE, "scales", "16", "1"},
-    {MULTIPLY, {{SHAPE_2, SCALES, 2, 1}, {SHAPE_2, ZERO_POINTS, 2, 1}}, NPUQ_ERROR_SHAPE, "scales", "2", "3"},
-    {MULTIPLY, {{SHAPE_1, SCALES, 16, 0}, {SHAPE_1, ZERO_POINTS, 16, 0}}, NPUQ_ERROR_SHAPE, "scales", "16", "3"},
-    {MULTIPLY, {{SHAPE_3, SCALES, 3, 1}, {SHAPE_3, ZERO_POINTS, 3, 1}}, NPUQ_ERROR_SHAPE, "scales", "3 dim", "mode"},
-    {MULTIPLY, {{SHAPE_1, ZERO_POINTS, 3, 0}}, NPUQ_ERROR_SHAPE, "zero_points", "1 dim", "2"},
-    {MULTIPLY, {{SHAPE_2, ZERO_POINTS, 1, 1}}, NPUQ_ERROR_SHAPE, "zero_points", "1", "3"},
-    {MULTIPLY_INT4, {{SHAPE_2, SCALES, 1, 16}}, NPUQ_ERROR_SHAPE, "zero_points", "1 dim", "2"},
-    {MULTIPLY, {{DTYPE, ZERO_POINTS, 0, NPUQ_FLOAT16}}, NPUQ_ERROR_DTYPE, "zero_points", "FLOAT16", "mode is false"},
-    {MULTIPLY, {{DTYPE, SCALES, 0, NPUQ_BFLOAT16}}, NPUQ_ERROR_DTYPE, "zero_points", "FLOAT32", "BFLOAT16"},
-    {MULTIPLY_INT4, {{DTYPE, ZERO_POINTS, 0, NPUQ_BFLOAT16}}, NPUQ_ERROR_DTYPE, "zero_points", "BFLOAT16", "FLOAT16"},
+    ROW(DIVIDE, "axis=0", SHAPE, "scales", "16", "3, dimension 0 of x, as axis is 0 and div_mode"),
+    ROW(DIVIDE, "scales=[3] zero_points=[3]", SHAPE, "scales", "3", "16"),
+    ROW(DIVIDE, "scales=[0] zero_points=[0]", SHAPE, "scales", "0", "16"),
+    ROW(DIVIDE, "x=[3,1] y=[3,1] scales=[3] zero_points=[3]", SHAPE, "scales", "3", "expected 1, dimension 1 of x"),
+    ROW(DIVIDE, "scales=[1,16] zero_points=[1,16]", SHAPE, "scales", "2 dim", "1, as"),
+    ROW(DIVIDE, "scales=[1,1] zero_points=[1,1]", SHAPE, "scales", "2 dim", "1"),
+    ROW(DIVIDE, "zero_points=[1]", SHAPE, "zero_points", "1", "16"),
+    ROW(DIVIDE, "scales=[1]", SHAPE, "zero_points", "16", "1"),
+    /* axis 0 means the last dimension */
+    ROW(MULTIPLY, "axis=0", SHAPE, "scales", "3", "1"),
+    ROW(MULTIPLY, "axis=-1", SHAPE, "scales", "3", "along dimension 1 of x, as axis is -1"),
+    /* and so does any axis beyond */
+    ROW(MULTIPLY, "axis=2", SHAPE, "scales", "3", "axis is 2 and div_mode"),
+    ROW(MULTIPLY, "scales=[3,16] zero_points=[3,16]", SHAPE, "scales", "16", "1"),
+    ROW(MULTIPLY, "scales=[2,1] zero_points=[2,1]", SHAPE, "scales", "2", "3"),
+    ROW(MULTIPLY, "scales=[16] zero_points=[16]", SHAPE, "scales", "16", "3"),
+    ROW(MULTIPLY, "scales=[2,3,1] zero_points=[2,3,1]", SHAPE, "scales", "3 dim", "mode"),
+    ROW(MULTIPLY, "zero_points=[3]", SHAPE, "zero_points", "1 dim", "2"),
+    ROW(MULTIPLY, "zero_points=[1,1]", SHAPE, "zero_points", "1", "3"),
+    ROW(MULTIPLY_INT4, "scales=[1,16]", SHAPE, "zero_points", "1 dim", "2"),
+    ROW(MULTIPLY, "zero_points=f16", DTYPE, "zero_points", "FLOAT16", "mode is false"),
+    ROW(MULTIPLY, "scales=bf16", DTYPE, "zero_points", "FLOAT32", "BFLOAT16"),
+    ROW(MULTIPLY_INT4, "zero_points=bf16", DTYPE, "zero_points", "BFLOAT16", "FLOAT16"),
     /* quantize: y */
-    {DIVIDE, {{SHAPE_1, Y, 48, 0}}, NPUQ_ERROR_SHAPE, "y", "1 dim", "2"},
-    {DIVIDE, {{SHAPE_2, Y, 16, 3}}, NPUQ_ERROR_SHAPE, "y", "16", "3"},
-    {MULTIPLY_INT4, {{SHAPE_2, Y, 3, 16}}, NPUQ_ERROR_SHAPE, "y", "16", "in words of 8, as y is QUINT4X2"},
-    {MULTIPLY, {{DTYPE, Y, 0, NPUQ_QUINT4X2}}, NPUQ_ERROR_SHAPE, "y", "16", "2"},
-    {MULTIPLY_INT4,
-     {{SHAPE_2, X, 3, 12}, {SHAPE_1, SCALES, 12, 0}, {SHAPE_1, ZERO_POINTS, 12, 0}},
-     NPUQ_ERROR_SHAPE,
-     "x",
-     "12",
-     "multiple of 8"},
-    {MULTIPLY_INT4,
-     {{SHAPE_2, X, 3, 4}, {SHAPE_1, SCALES, 4, 0}, {SHAPE_1, ZERO_POINTS, 4, 0}, {SHAPE_2, Y, 3, 0}},
-     NPUQ_ERROR_SHAPE,
-     "x",
-     "4",
-     "multiple of 8"},
+    ROW(DIVIDE, "y=[48]", SHAPE, "y", "1 dim", "2"),
+    ROW(DIVIDE, "y=[16,3]", SHAPE, "y", "16", "3"),
+    ROW(MULTIPLY_INT4, "y=[3,16]", SHAPE, "y", "16", "in words of 8, as y is QUINT4X2"),
+    ROW(MULTIPLY, "y=u4x8", SHAPE, "y", "16", "2"),
+    ROW(MULTIPLY_INT4, "x=[3,12] scales=[12] zero_points=[12]", SHAPE, "x", "12", "multiple of 8"),
+    ROW(MULTIPLY_INT4, "x=[3,4] scales=[4] zero_points=[4] y=[3,0]", SHAPE, "x", "4", "multiple of 8"),
     /* quantize: x without strides */
-    {DIVIDE, {{STILL, X, 0, 0}}, NPUQ_ERROR_LAYOUT, "x", "repeats one element", "distances"},
-    {MULTIPLY, {{STILL, X, 0, 0}}, NPUQ_ERROR_LAYOUT, "x", "repeats one element", "distances"},
-    {DIVIDE, /* nor does the stride of a dimension of one element count */
-     {{SHAPE_2, X, 1, 16}, {STILL, X, 0, 0}, {STRIDE, X, 0, 16}, {SHAPE_2, Y, 1, 16}},
-     NPUQ_ERROR_LAYOUT,
-     "x",
-     "repeats one element",
-     "npuq_tensor_contiguous()"},
+    ROW(DIVIDE, "x.strides=[0,0]", LAYOUT, "x", "repeats one element", "distances"),
+    ROW(MULTIPLY, "x.strides=[0,0]", LAYOUT, "x", "repeats one element", "distances"),
+    /* nor does the stride of a dimension of one element count */
+    ROW(DIVIDE, "x=[1,16] x.strides=[16,0] y=[1,16]", LAYOUT, "x", "repeats one element", "npuq_tensor_contiguous()"),
     /* quantize: extents that overflow */
-    {DIVIDE,
-     {{SHAPE_2, X, TWO_TO(32), TWO_TO(31)},
-      {STILL, X, 0, 0},
-      {SHAPE_1, SCALES, 1, 0},
-      {SHAPE_1, ZERO_POINTS, 1, 0},
-      {SHAPE_2, Y, TWO_TO(32), TWO_TO(31)}},
-     NPUQ_ERROR_LAYOUT,
-     "x",
-     "overflow",
-     NULL},
-    {DIVIDE,
-     {{SHAPE_3, X, TWO_TO(62), 16}, {STILL, X, 0, 0}, {AXIS, X, 0, 2}, {SHAPE_3, Y, TWO_TO(62), 16}},
-     NPUQ_ERROR_LAYOUT,
-     "x",
-     "overflow",
-     NULL},
-    {DIVIDE,
-     {{SHAPE_1, X, TWO_TO(61), 0}, {SHAPE_1, Y, TWO_TO(61), 0}, {SHAPE_1, SCALES, 1, 0}, {SHAPE_1, ZERO_POINTS, 1, 0}},
-     NPUQ_ERROR_LAYOUT,
-     "x",
-     "overflow",
-     NULL},
-    {DIVIDE,
-     {{SHAPE_2, X, TWO_TO(61), 2},
-      {STRIDE, X, 0, 0},
-      {SHAPE_2, Y, TWO_TO(61), 2},
-      {DTYPE, Y, 0, NPUQ_INT32},
-      {SHAPE_1, SCALES, 1, 0},
-      {SHAPE_1, ZERO_POINTS, 1, 0}},
-     NPUQ_ERROR_LAYOUT,
-     "y",
-     "overflow",
-     NULL},
-    {MULTIPLY_INT4,
-     {{SHAPE_2, X, TWO_TO(40), 16}, {STRIDE, X, 0, 0}, {SHAPE_2, Y, TWO_TO(40), 2}, {STRIDE, Y, 0, TWO_TO(40)}},
-     NPUQ_ERROR_LAYOUT,
-     "y",
-     "overflow",
-     NULL},
+    ROW(DIVIDE, "x=[2^32,2^31] x.strides=[0,0] scales=[1] zero_points=[1] y=[2^32,2^31]", LAYOUT, "x", "overflow",
+        NULL),
+    ROW(DIVIDE, "x=[2,2^62,16] x.strides=[0,0,0] axis=2 y=[2,2^62,16]", LAYOUT, "x", "overflow", NULL),
+    ROW(DIVIDE, "x=[2^61] y=[2^61] scales=[1] zero_points=[1]", LAYOUT, "x", "overflow", NULL),
+    ROW(DIVIDE, "x=[2^61,2] x.strides[0]=0 y=[2^61,2] y=i32 scales=[1] zero_points=[1]", LAYOUT, "y", "overflow", NULL),
+    ROW(MULTIPLY_INT4, "x=[2^40,16] x.strides[0]=0 y=[2^40,2] y.strides[0]=2^40", LAYOUT, "y", "overflow", NULL),
     /* group_quant */
-    {GROUPS, {{SHAPE_1, X, 96, 0}}, NPUQ_ERROR_SHAPE, "x", "1 dim", "2"},
-    {GROUPS, {{SHAPE_3, X, 3, 16}}, NPUQ_ERROR_SHAPE, "x", "3 dim", "2"},
-    {GROUPS, {{SHAPE_1, SCALE, 16, 0}}, NPUQ_ERROR_SHAPE, "scale", "1 dim", "2"},
-    {GROUPS, {{SHAPE_2, SCALE, 0, 16}, {SHAPE_1, GROUP_INDEX, 0, 0}}, NPUQ_ERROR_SHAPE, "scale", "0", NULL},
-    {GROUPS, {{SHAPE_2, SCALE, 4, 1}}, NPUQ_ERROR_SHAPE, "scale", "1", "16 (the last dimension of x)"},
-    {GROUPS, {{SHAPE_2, SCALE, 3, 16}}, NPUQ_ERROR_SHAPE, "group_index", "4", "3 (dimension 0 of scale)"},
-    {GROUPS, {{SHAPE_1, GROUP_INDEX, 0, 0}}, NPUQ_ERROR_SHAPE, "group_index", "0", "4"},
-    {GROUPS, {{SHAPE_2, GROUP_INDEX, 4, 1}}, NPUQ_ERROR_SHAPE, "group_index", "2 dim", "1"},
-    {GROUPS, {{SHAPE_1, OFFSET, 0, 0}}, NPUQ_ERROR_SHAPE, "offset", "0", "1"},
-    {GROUPS, {{SHAPE_1, OFFSET, 4, 0}}, NPUQ_ERROR_SHAPE, "offset", "4", "1"},
-    {GROUPS, {{SHAPE_2, OFFSET, 1, 1}}, NPUQ_ERROR_SHAPE, "offset", "2 dim", "1"},
-    {GROUPS, {{DTYPE, OFFSET, 0, NPUQ_FLOAT16}}, NPUQ_ERROR_DTYPE, "offset", "FLOAT16", "FLOAT32"},
-    {GROUPS, {{DTYPE, SCALE, 0, NPUQ_BFLOAT16}}, NPUQ_ERROR_DTYPE, "offset", "FLOAT32", "BFLOAT16"},
-    {GROUPS, {{SHAPE_2, Y, 5, 16}}, NPUQ_ERROR_SHAPE, "y", "5", "6"},
-    {GROUPS_INT4, {{SHAPE_2, Y, 6, 16}}, NPUQ_ERROR_SHAPE, "y", "16", "2"},
-    {GROUPS_INT4, {{SHAPE_2, X, 6, 15}, {SHAPE_2, SCALE, 4, 15}}, NPUQ_ERROR_SHAPE, "x", "15", "multiple of 8"},
-    {GROUPS, {{GROUP_END, X, 0, -1}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "-1", "0"},
-    {GROUPS, {{GROUP_END, X, 0, INT64_MIN}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "-9223372036854775808", "0"},
-    {GROUPS, {{GROUP_END, X, 0, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "4", "5"},
-    {GROUPS, {{GROUP_END, X, 1, 0}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "0", "1"},
-    {GROUPS, {{GROUP_END, X, 2, 7}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "6", "7"},
-    {GROUPS, {{GROUP_END, X, 3, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "5", "6"},
-    {GROUPS, {{GROUP_END, X, 3, 7}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "7", "6"},
-    {GROUPS, {{GROUP_END, X, 2, 5}, {GROUP_END, X, 3, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "5", "6"},
-    {GROUPS, {{GROUP_END, X, 3, TWO_TO(32) + 6}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "4294967302", "6"},
-    {GROUPS, {{GROUP_END, X, 1, TWO_TO(32) + 4}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "6", "4294967300"},
-    {GROUPS, {{GROUP_END, X, 3, INT64_MAX}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "9223372036854775807", "6"},
-    {GROUPS, {{GROUP_END, X, 2, 4 - TWO_TO(32)}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "-4294967292", "4"},
-    {GROUPS_INT4, {{GROUP_END, X, 0, -1}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "-1", "0"},
-    {GROUPS_INT4, {{GROUP_END, X, 1, INT32_MIN}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "-2147483648", "1"},
-    {GROUPS_INT4, {{GROUP_END, X, 3, INT32_MAX}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "2147483647", "6"},
-    {GROUPS_INT4, {{GROUP_END, X, 2, 3}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "3", "4"},
-    {GROUPS, /* counts of rows */
-     {{GROUP_END, X, 0, 3}, {GROUP_END, X, 1, 0}, {GROUP_END, X, 2, 2}, {GROUP_END, X, 3, 1}},
-     NPUQ_ERROR_GROUP_INDEX,
-     "group_index",
-     "counts of rows, whose sum is 6",
-     "cumulative sum"},
-    {GROUPS, /* that do not decrease */
-     {{GROUP_END, X, 0, 0}, {GROUP_END, X, 1, 0}, {GROUP_END, X, 2, 3}, {GROUP_END, X, 3, 3}},
-     NPUQ_ERROR_GROUP_INDEX,
-     "group_index",
-     "counts of rows, whose sum is 6",
-     "cumulative sum"},
-    {GROUPS, /* of fewer rows, so they need not be counts */
-     {{GROUP_END, X, 0, 2}, {GROUP_END, X, 1, 1}, {GROUP_END, X, 2, 0}, {GROUP_END, X, 3, 0}},
-     NPUQ_ERROR_GROUP_INDEX,
-     "group_index",
-     "1",
-     "2"},
-    {GROUPS, /* the sum is right, but no count is negative */
-     {{GROUP_END, X, 0, 6}, {GROUP_END, X, 1, -1}, {GROUP_END, X, 2, 1}, {GROUP_END, X, 3, 0}},
-     NPUQ_ERROR_GROUP_INDEX,
-     "group_index",
-     "-1",
-     "6"},
-    {GROUPS, {{STRIDE, GROUP_INDEX, 0, -1}}, NPUQ_ERROR_GROUP_INDEX, "group_index", NULL, NULL},
-    {GROUPS, /* no rows: every group ends at 0 */
-     {{SHAPE_2, X, 0, 16}, {SHAPE_2, Y, 0, 16}, {GROUP_END, X, 0, 0}},
-     NPUQ_ERROR_GROUP_INDEX,
-     "group_index",
-     "6",
-     "0"},
-    {GROUPS, /* rows without columns: the groups must be right all the same */
-     {{SHAPE_2, X, 6, 0}, {SHAPE_2, Y, 6, 0}, {SHAPE_2, SCALE, 4, 0}, {GROUP_END, X, 3, 7}},
-     NPUQ_ERROR_GROUP_INDEX,
-     "group_index",
-     "7",
-     "6"},
-    {GROUPS,
-     {{SHAPE_2, X, TWO_TO(32), TWO_TO(31)},
-      {STILL, X, 0, 0},
-      {SHAPE_2, Y, TWO_TO(32), TWO_TO(31)},
-      {SHAPE_2, SCALE, 4, TWO_TO(31)},
-      {STILL, SCALE, 0, 0},
-      {GROUP_END, X, 3, TWO_TO(32)}},
-     NPUQ_ERROR_LAYOUT,
-     "x",
-     "overflow",
-     NULL},
-    {GROUPS, /* x is empty, scale is not */
-     {{SHAPE_2, X, 0, TWO_TO(32)},
-      {SHAPE_2, Y, 0, TWO_TO(32)},
-      {SHAPE_2, SCALE, TWO_TO(32), TWO_TO(32)},
-      {STILL, SCALE, 0, 0},
-      {SHAPE_1, GROUP_INDEX, TWO_TO(32), 0},
-      {STILL, GROUP_INDEX, 0, 0}},
-     NPUQ_ERROR_LAYOUT,
-     "scale",
-     "overflow",
-     NULL},
-    {GROUPS, {{STILL, X, 0, 0}}, NPUQ_ERROR_LAYOUT, "x", "repeats one element", "distances"},
+    ROW(GROUPS, "x=[96]", SHAPE, "x", "1 dim", "2"),
+    ROW(GROUPS, "x=[2,3,16]", SHAPE, "x", "3 dim", "2"),
+    ROW(GROUPS, "scale=[16]", SHAPE, "scale", "1 dim", "2"),
+    ROW(GROUPS, "scale=[0,16] group_index=[0]", SHAPE, "scale", "0", NULL),
+    ROW(GROUPS, "scale=[4,1]", SHAPE, "scale", "1", "16 (the last dimension of x)"),
+    ROW(GROUPS, "scale=[3,16]", SHAPE, "group_index", "4", "3 (dimension 0 of scale)"),
+    ROW(GROUPS, "group_index=[0]", SHAPE, "group_index", "0", "4"),
+    ROW(GROUPS, "group_index=[4,1]", SHAPE, "group_index", "2 dim", "1"),
+    ROW(GROUPS, "offset=[0]", SHAPE, "offset", "0", "1"),
+    ROW(GROUPS, "offset=[4]", SHAPE, "offset", "4", "1"),
+    ROW(GROUPS, "offset=[1,1]", SHAPE, "offset", "2 dim", "1"),
+    ROW(GROUPS, "offset=f16", DTYPE, "offset", "FLOAT16", "FLOAT32"),
+    ROW(GROUPS, "scale=bf16", DTYPE, "offset", "FLOAT32", "BFLOAT16"),
+    ROW(GROUPS, "y=[5,16]", SHAPE, "y", "5", "6"),
+    ROW(GROUPS_INT4, "y=[6,16]", SHAPE, "y", "16", "2"),
+    ROW(GROUPS_INT4, "x=[6,15] scale=[4,15]", SHAPE, "x", "15", "multiple of 8"),
+    ROW(GROUPS, "ends[0]=-1", GROUP_INDEX, "group_index", "-1", "0"),
+    ROW(GROUPS, "ends[0]=-2^63", GROUP_INDEX, "group_index", "-9223372036854775808", "0"),
+    ROW(GROUPS, "ends[0]=5", GROUP_INDEX, "group_index", "4", "5"),
+    ROW(GROUPS, "ends[1]=0", GROUP_INDEX, "group_index", "0", "1"),
+    ROW(GROUPS, "ends[2]=7", GROUP_INDEX, "group_index", "6", "7"),
+    ROW(GROUPS, "ends[3]=5", GROUP_INDEX, "group_index", "5", "6"),
+    ROW(GROUPS, "ends[3]=7", GROUP_INDEX, "group_index", "7", "6"),
+    ROW(GROUPS, "ends[2]=5 ends[3]=5", GROUP_INDEX, "group_index", "5", "6"),
+    ROW(GROUPS, "ends[3]=2^32+6", GROUP_INDEX, "group_index", "4294967302", "6"),
+    ROW(GROUPS, "ends[1]=2^32+4", GROUP_INDEX, "group_index", "6", "4294967300"),
+    ROW(GROUPS, "ends[3]=2^63-1", GROUP_INDEX, "group_index", "9223372036854775807", "6"),
+    ROW(GROUPS, "ends[2]=4-2^32", GROUP_INDEX, "group_index", "-4294967292", "4"),
+    ROW(GROUPS_INT4, "ends[0]=-1", GROUP_INDEX, "group_index", "-1", "0"),
+    ROW(GROUPS_INT4, "ends[1]=-2147483648", GROUP_INDEX, "group_index", "-2147483648", "1"),
+    ROW(GROUPS_INT4, "ends[3]=2147483647", GROUP_INDEX, "group_index", "2147483647", "6"),
+    ROW(GROUPS_INT4, "ends[2]=3", GROUP_INDEX, "group_index", "3", "4"),
+    /* counts of rows */
+    ROW(GROUPS, "ends=[3,0,2,1]", GROUP_INDEX, "group_index", "counts of rows, whose sum is 6", "cumulative sum"),
+    /* that do not decrease */
+    ROW(GROUPS, "ends=[0,0,3,3]", GROUP_INDEX, "group_index", "counts of rows, whose sum is 6", "cumulative sum"),
+    /* of fewer rows, so they need not be counts */
+    ROW(GROUPS, "ends=[2,1,0,0]", GROUP_INDEX, "group_index", "1", "2"),
+    /* the sum is right, but no count is negative */
+    ROW(GROUPS, "ends=[6,-1,1,0]", GROUP_INDEX, "group_index", "-1", "6"),
+    ROW(GROUPS, "group_index.strides[0]=-1", GROUP_INDEX, "group_index", NULL, NULL),
+    /* no rows: every group ends at 0 */
+    ROW(GROUPS, "x=[0,16] y=[0,16] ends[0]=0", GROUP_INDEX, "group_index", "6", "0"),
+    /* rows without columns: the groups must be right all the same */
+    ROW(GROUPS, "x=[6,0] y=[6,0] scale=[4,0] ends[3]=7", GROUP_INDEX, "group_index", "7", "6"),
+    ROW(GROUPS, "x=[2^32,2^31] x.strides=[0,0] y=[2^32,2^31] scale=[4,2^31] scale.strides=[0,0] ends[3]=2^32", LAYOUT,
+        "x", "overflow", NULL),
+    /* x is empty, scale is not */
+    ROW(GROUPS,
+        "x=[0,2^32] y=[0,2^32] scale=[2^32,2^32] scale.strides=[0,0] group_index=[2^32] group_index.strides=[0]",
+        LAYOUT, "scale", "overflow", NULL),
+    ROW(GROUPS, "x.strides=[0,0]", LAYOUT, "x", "repeats one element", "distances"),
     /* trans_quant_param */
-    {PACK, {{ROUND_MODE, X, 0, 2}}, NPUQ_ERROR_ARGUMENT, "round_mode", "2", "0 (truncate) or 1 (nearest)"},
-    {PACK, {{ROUND_MODE, X, 0, -1}}, NPUQ_ERROR_ARGUMENT, "round_mode", "-1", "0"},
-    {PACK_ROW, {{ROUND_MODE, X, 0, INT32_MAX}}, NPUQ_ERROR_ARGUMENT, "round_mode", "2147483647", "1"},
-    {PACK, {{SHAPE_1, SCALE, 0, 0}, {DROP, OFFSET, 0, 0}, {SHAPE_1, Y, 0, 0}}, NPUQ_ERROR_SHAPE, "scale", "0", NULL},
-    {PACK, {{SHAPE_2, SCALE, 4, 0}, {DROP, OFFSET, 0, 0}, {SHAPE_2, Y, 4, 0}}, NPUQ_ERROR_SHAPE, "scale", "0", NULL},
-    {PACK, {{SHAPE_3, SCALE, 1, 8}, {DROP, OFFSET, 0, 0}}, NPUQ_ERROR_SHAPE, "scale", "3 dim", "1"},
-    {PACK, {{SHAPE_1, SCALE, 15, 0}}, NPUQ_ERROR_SHAPE, "offset", "16", "15"},
-    {PACK, {{SHAPE_1, OFFSET, 0, 0}}, NPUQ_ERROR_SHAPE, "offset", "0", "16"},
-    {PACK, {{SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 0, 0}}, NPUQ_ERROR_SHAPE, "offset", "0", "1"},
-    {PACK, {{SHAPE_2, SCALE, 2, 8}}, NPUQ_ERROR_SHAPE, "scale", "2", "1, as offset is given"},
-    {PACK, {{SHAPE_2, SCALE, 1, 15}}, NPUQ_ERROR_SHAPE, "offset", "16", "1 or 15, as scale has 15 elements"},
-    {PACK, {{SHAPE_2, OFFSET, 2, 8}}, NPUQ_ERROR_SHAPE, "offset", "2", "1, a row"},
-    {PACK, {{SHAPE_2, OFFSET, 0, 16}}, NPUQ_ERROR_SHAPE, "offset", "0", "1, a row"},
-    {PACK, {{SHAPE_2, OFFSET, 1, 15}}, NPUQ_ERROR_SHAPE, "offset", "dimension 1 is 15", "1 or 16"},
-    {PACK, {{SHAPE_2, OFFSET, 1, 0}}, NPUQ_ERROR_SHAPE, "offset", "dimension 1 is 0", "1 or 16"},
-    {PACK, {{SHAPE_1, SCALE, 1, 0}, {SHAPE_2, OFFSET, 1, 0}}, NPUQ_ERROR_SHAPE, "offset", "0", "at least 1"},
-    {PACK, {{SHAPE_2, SCALE, 1, 16}, {SHAPE_1, Y, 1, 0}}, NPUQ_ERROR_SHAPE, "y", "1", "16"},
-    {PACK, {{SHAPE_2, SCALE, 1, 1}, {SHAPE_2, Y, 1, 1}}, NPUQ_ERROR_SHAPE, "y", "1", "16"},
-    {PACK, {{SHAPE_2, OFFSET, 1, 1}, {SHAPE_2, Y, 2, 8}}, NPUQ_ERROR_SHAPE, "y", "2", "1 ([n] or [1, n], with n"},
-    {PACK, {{SHAPE_1, SCALE, 1, 0}, {SHAPE_1, Y, 1, 0}}, NPUQ_ERROR_SHAPE, "y", "1", "16"},
-    {PACK, {{SHAPE_1, OFFSET, 1, 0}, {SHAPE_1, Y, 1, 0}}, NPUQ_ERROR_SHAPE, "y", "1", "16"},
-    {PACK, {{DROP, OFFSET, 0, 0}, {SHAPE_2, Y, 1, 16}}, NPUQ_ERROR_SHAPE, "y", "2 dim", "1"},
-    {PACK_ROW, {{SHAPE_2, SCALE, 1, 15}}, NPUQ_ERROR_SHAPE, "offset", "16", "15"},
-    {PACK_ROW, {{SHAPE_2, SCALE, 16, 1}}, NPUQ_ERROR_SHAPE, "scale", "16", "1"},
-    {PACK_ROW, {{SHAPE_2, OFFSET, 1, 1}}, NPUQ_ERROR_SHAPE, "offset", "1", "16"},
-    {PACK_ROW, {{SHAPE_1, OFFSET, 15, 0}}, NPUQ_ERROR_SHAPE, "offset", "15", "16"},
-    {PACK_ROW, {{SHAPE_1, Y, 16, 0}}, NPUQ_ERROR_SHAPE, "y", "1 dim", "2"},
-    {PACK_ROW,
-     {{DROP, OFFSET, 0, 0},
-      {SHAPE_2, SCALE, TWO_TO(32), TWO_TO(31)},
-      {STILL, SCALE, 0, 0},
-      {SHAPE_2, Y, TWO_TO(32), TWO_TO(31)}},
-     NPUQ_ERROR_LAYOUT,
-     "scale",
-     "overflow",
-     NULL},
-    {PACK,
-     {{DROP, OFFSET, 0, 0}, {SHAPE_1, SCALE, TWO_TO(60), 0}, {STILL, SCALE, 0, 0}, {SHAPE_1, Y, TWO_TO(60), 0}},
-     NPUQ_ERROR_LAYOUT,
-     "y",
-     "overflow",
-     NULL},
+    ROW(PACK, "round_mode=2", ARGUMENT, "round_mode", "2", "0 (truncate) or 1 (nearest)"),
+    ROW(PACK, "round_mode=-1", ARGUMENT, "round_mode", "-1", "0"),
+    ROW(PACK_ROW, "round_mode=2147483647", ARGUMENT, "round_mode", "2147483647", "1"),
+    ROW(PACK, "scale=[0] offset=null y=[0]", SHAPE, "scale", "0", NULL),
+    ROW(PACK, "scale=[4,0] offset=null y=[4,0]", SHAPE, "scale", "0", NULL),
+    ROW(PACK, "scale=[2,1,8] offset=null", SHAPE, "scale", "3 dim", "1"),
+    ROW(PACK, "scale=[15]", SHAPE, "offset", "16", "15"),
+    ROW(PACK, "offset=[0]", SHAPE, "offset", "0", "16"),
+    ROW(PACK, "scale=[1] offset=[0]", SHAPE, "offset", "0", "1"),
+    ROW(PACK, "scale=[2,8]", SHAPE, "scale", "2", "1, as offset is given"),
+    ROW(PACK, "scale=[1,15]", SHAPE, "offset", "16", "1 or 15, as scale has 15 elements"),
+    ROW(PACK, "offset=[2,8]", SHAPE, "offset", "2", "1, a row"),
+    ROW(PACK, "offset=[0,16]", SHAPE, "offset", "0", "1, a row"),
+    ROW(PACK, "offset=[1,15]", SHAPE, "offset", "dimension 1 is 15", "1 or 16"),
+    ROW(PACK, "offset=[1,0]", SHAPE, "offset", "dimension 1 is 0", "1 or 16"),
+    ROW(PACK, "scale=[1] offset=[1,0]", SHAPE, "offset", "0", "at least 1"),
+    ROW(PACK, "scale=[1,16] y=[1]", SHAPE, "y", "1", "16"),
+    ROW(PACK, "scale=[1,1] y=[1,1]", SHAPE, "y", "1", "16"),
+    ROW(PACK, "offset=[1,1] y=[2,8]", SHAPE, "y", "2", "1 ([n] or [1, n], with n"),
+    ROW(PACK, "scale=[1] y=[1]", SHAPE, "y", "1", "16"),
+    ROW(PACK, "offset=[1] y=[1]", SHAPE, "y", "1", "16"),
+    ROW(PACK, "offset=null y=[1,16]", SHAPE, "y", "2 dim", "1"),
+    ROW(PACK_ROW, "scale=[1,15]", SHAPE, "offset", "16", "15"),
+    ROW(PACK_ROW, "scale=[16,1]", SHAPE, "scale", "16", "1"),
+    ROW(PACK_ROW, "offset=[1,1]", SHAPE, "offset", "1", "16"),
+    ROW(PACK_ROW, "offset=[15]", SHAPE, "offset", "15", "16"),
+    ROW(PACK_ROW, "y=[16]", SHAPE, "y", "1 dim", "2"),
+    ROW(PACK_ROW, "offset=null scale=[2^32,2^31] scale.strides=[0,0] y=[2^32,2^31]", LAYOUT, "scale", "overflow", NULL),
+    ROW(PACK, "offset=null scale=[2^60] scale.strides=[0] y=[2^60]", LAYOUT, "y", "overflow", NULL),
     /* dynamic_quant_asymmetric */
-    {TOKENS, {{STILL, X, 0, 0}}, NPUQ_ERROR_LAYOUT, "x", "repeats one element", "distances"},
-    {TENSOR, {{STILL, X, 0, 0}}, NPUQ_ERROR_LAYOUT, "x", "repeats one element", "distances"},
-    {TOKENS, {{QUANT_MODE, X, 0, 2}}, NPUQ_ERROR_ARGUMENT, "quant_mode", "2", "0"},
-    {TOKENS, {{QUANT_MODE, X, 0, -1}}, NPUQ_ERROR_ARGUMENT, "quant_mode", "-1", "1"},
-    {TENSOR, {{QUANT_MODE, X, 0, INT32_MAX}}, NPUQ_ERROR_ARGUMENT, "quant_mode", "2147483647", "1"},
-    {TOKENS,
-     {{QUANT_MODE, X, 0, NPUQ_PER_TENSOR}, {SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}},
-     NPUQ_ERROR_ARGUMENT,
-     "group_index",
-     "given",
-     "null, as quant_mode is 1 (per tensor)"},
-    {TOKENS, {{DROP, SMOOTH_SCALES, 0, 0}}, NPUQ_ERROR_ARGUMENT, "group_index", "smooth_scales", "null"},
-    {TOKENS, {{SHAPE_1, SMOOTH_SCALES, 16, 0}}, NPUQ_ERROR_ARGUMENT, "group_index", "1-D", "a row for each group"},
-    {TOKENS, {{DROP, GROUP_INDEX, 0, 0}}, NPUQ_ERROR_ARGUMENT, "smooth_scales", "2 dim", "1, as group_index is null"},
-    {TENSOR, {{SHAPE_2, SMOOTH_SCALES, 1, 16}}, NPUQ_ERROR_ARGUMENT, "smooth_scales", "2 dim", "1"},
-    {TENSOR,
-     {{SHAPE_2, SMOOTH_SCALES, 4, 16}, {GIVE_GROUPS, X, 0, NPUQ_INT64}},
-     NPUQ_ERROR_ARGUMENT,
-     "group_index",
-     "given",
-     "null, as quant_mode is 1 (per tensor)"},
-    {TOKENS,
-     {{SHAPE_1, X, 16, 0}, {SHAPE_1, Y, 16, 0}, {SHAPE_2, SCALE, 1, 1}},
-     NPUQ_ERROR_SHAPE,
-     "scale",
-     "2 dim",
-     "0"},
-    {TOKENS, {{SHAPE_1, X, 16, 0}, {SHAPE_1, Y, 16, 0}, {SHAPE_1, SCALE, 2, 0}}, NPUQ_ERROR_SHAPE, "scale", "2", "1"},
-    {TOKENS, {{SHAPE_3, SCALE, 3, 2}}, NPUQ_ERROR_SHAPE, "scale", "2", "quant_mode is 0, per token"},
-    {TOKENS, {{SHAPE_3, SCALE, 4, 1}}, NPUQ_ERROR_SHAPE, "scale", "4", "3"},
-    {TOKENS, {{SHAPE_3, SCALE, 3, 1}}, NPUQ_ERROR_SHAPE, "offset", "2 dim", "3 (the shape of scale)"},
-    {TOKENS, {{SHAPE_3, OFFSET, 3, 1}}, NPUQ_ERROR_SHAPE, "offset", "3 dim", "2 (the shape of scale)"},
-    {TOKENS,
-     {{SHAPE_2, SMOOTH_SCALES, 0, 16}, {SHAPE_1, GROUP_INDEX, 0, 0}},
-     NPUQ_ERROR_SHAPE,
-     "smooth_scales",
-     "0",
-     "1"},
-    {TOKENS,
-     {{SHAPE_2, SMOOTH_SCALES, 1025, 16},
-      {STILL, SMOOTH_SCALES, 0, 0},
-      {SHAPE_1, GROUP_INDEX, 1025, 0},
-      {STILL, GROUP_INDEX, 0, 0},
-      {GROUP_END, X, 0, 6}},
-     NPUQ_ERROR_SHAPE,
-     "smooth_scales",
-     "1025",
-     "1024, a row for each group, as group_index is given"},
-    {TOKENS, {{SHAPE_2, SMOOTH_SCALES, 4, 15}}, NPUQ_ERROR_SHAPE, "smooth_scales", "15", "16"},
-    {TOKENS, {{SHAPE_2, SMOOTH_SCALES, 3, 16}}, NPUQ_ERROR_SHAPE, "group_index", "4", "3 (dimension 0 of smooth"},
-    {TOKENS, {{SHAPE_2, GROUP_INDEX, 4, 1}}, NPUQ_ERROR_SHAPE, "group_index", "2 dim", "1"},
-    {TENSOR, {{SHAPE_1, SMOOTH_SCALES, 1, 0}}, NPUQ_ERROR_SHAPE, "smooth_scales", "1", "16"},
-    {TENSOR, {{SHAPE_1, SMOOTH_SCALES, 15, 0}}, NPUQ_ERROR_SHAPE, "smooth_scales", "15", "16"},
-    {TOKENS, {{SHAPE_1, SCALE, 6, 0}}, NPUQ_ERROR_SHAPE, "scale", "1 dim", "quant_mode is 0, per token"},
-    {TOKENS, {{SHAPE_2, OFFSET, 3, 2}}, NPUQ_ERROR_SHAPE, "offset", "3", "2"},
-    {TOKENS, {{SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}}, NPUQ_ERROR_SHAPE, "scale", "1 dim", "2"},
-    {TENSOR, {{SHAPE_2, SCALE, 2, 3}, {SHAPE_2, OFFSET, 2, 3}}, NPUQ_ERROR_SHAPE, "scale", "2 dim", "quant_mode is 1"},
-    {TENSOR, {{SHAPE_1, OFFSET, 6, 0}}, NPUQ_ERROR_SHAPE, "offset", "6", "1"},
-    {TOKENS, {{SHAPE_2, Y, 6, 16}}, NPUQ_ERROR_SHAPE, "y", "2 dim", "3"},
-    {TENSOR, {{SHAPE_3, Y, 3, 16}}, NPUQ_ERROR_SHAPE, "y", "16", "2"},
-    {TENSOR, {{SHAPE_3, X, 3, 12}, {SHAPE_1, SMOOTH_SCALES, 12, 0}}, NPUQ_ERROR_SHAPE, "x", "12", "multiple of 8"},
-    {TOKENS, {{SHAPE_3, X, 3, 0}, {SHAPE_3, Y, 3, 0}, {SHAPE_2, SMOOTH_SCALES, 4, 0}}, NPUQ_ERROR_SHAPE, "x", "0", "1"},
-    {TENSOR, {{SHAPE_3, X, 3, 0}, {SHAPE_3, Y, 3, 0}, {SHAPE_1, SMOOTH_SCALES, 0, 0}}, NPUQ_ERROR_SHAPE, "x", "0", "1"},
-    {TENSOR, {{SHAPE_3, X, 0, 16}, {SHAPE_3, Y, 0, 2}}, NPUQ_ERROR_SHAPE, "x", "0", "1 or more, as quant_mode is 1"},
-    {TOKENS, {{GROUP_END, X, 0, -1}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "-1", "0"},
-    {TOKENS, {{GROUP_END, X, 0, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "4", "5"},
-    {TOKENS, {{GROUP_END, X, 3, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "5", "6"},
-    {TOKENS, {{GROUP_END, X, 3, 7}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "7", "6"},
-    {TOKENS, {{GROUP_END, X, 3, TWO_TO(32) + 6}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "4294967302", "6"},
-    {TOKENS, {{GROUP_END, X, 1, TWO_TO(40)}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "6", "1099511627776"},
-    {TOKENS,
-     {{GROUP_END, X, 0, 6}, {GROUP_END, X, 3, 0}, {GROUP_END, X, 1, 0}, {GROUP_END, X, 2, 0}},
-     NPUQ_ERROR_GROUP_INDEX,
-     "group_index",
-     "counts of rows, whose sum is 6",
-     "cumulative sum"},
-    {TOKENS,
-     {{GIVE_GROUPS, X, 0, NPUQ_INT32}, {GROUP_END, X, 2, -6}},
-     NPUQ_ERROR_GROUP_INDEX,
-     "group_index",
-     "-6",
-     "4"},
-    {TOKENS,
-     {{SHAPE_3, X, 0, 16}, {SHAPE_3, Y, 0, 16}, {SHAPE_2, SCALE, 2, 0}, {SHAPE_2, OFFSET, 2, 0}},
-     NPUQ_ERROR_GROUP_INDEX,
-     "group_index",
-     "6",
-     "0"},
-    {TENSOR,
-     {{SHAPE_3, X, TWO_TO(58), 16}, {STILL, X, 0, 0}, {SHAPE_3, Y, TWO_TO(58), 2}},
-     NPUQ_ERROR_LAYOUT,
-     "x",
-     "overflow",
-     NULL},
-    {TENSOR,
-     {{SHAPE_3, X, TWO_TO(56), 16},
-      {STILL, X, 0, 0},
-      {STRIDE, X, 2, 1},
-      {SHAPE_3, Y, TWO_TO(56), 2},
-      {STRIDE, Y, 0, TWO_TO(61)}},
-     NPUQ_ERROR_LAYOUT,
-     "y",
-     "overflow",
-     NULL},
-    {TOKENS,
-     {{SHAPE_3, X, TWO_TO(60), 1},
-      {STILL, X, 0, 0},
-      {STRIDE, X, 0, 1},
-      {SHAPE_3, Y, TWO_TO(60), 1},
-      {SHAPE_2, SCALE, 2, TWO_TO(60)},
-      {SHAPE_2, OFFSET, 2, TWO_TO(60)},
-      {SHAPE_2, SMOOTH_SCALES, 4, 1}},
-     NPUQ_ERROR_LAYOUT,
-     "y",
-     "overflow",
-     NULL},
-
+    ROW(TOKENS, "x.strides=[0,0,0]", LAYOUT, "x", "repeats one element", "distances"),
+    ROW(TENSOR, "x.strides=[0,0,0]", LAYOUT, "x", "repeats one element", "distances"),
+    ROW(TOKENS, "quant_mode=2", ARGUMENT, "quant_mode", "2", "0"),
+    ROW(TOKENS, "quant_mode=-1", ARGUMENT, "quant_mode", "-1", "1"),
+    ROW(TENSOR, "quant_mode=2147483647", ARGUMENT, "quant_mode", "2147483647", "1"),
+    ROW(TOKENS, "quant_mode=1 scale=[1] offset=[1]", ARGUMENT, "group_index", "given",
+        "null, as quant_mode is 1 (per tensor)"),
+    ROW(TOKENS, "smooth_scales=null", ARGUMENT, "group_index", "smooth_scales", "null"),
+    ROW(TOKENS, "smooth_scales=[16]", ARGUMENT, "group_index", "1-D", "a row for each group"),
+    ROW(TOKENS, "group_index=null", ARGUMENT, "smooth_scales", "2 dim", "1, as group_index is null"),
+    ROW(TENSOR, "smooth_scales=[1,16]", ARGUMENT, "smooth_scales", "2 dim", "1"),
+    ROW(TENSOR, "smooth_scales=[4,16] group_index=i64[4]", ARGUMENT, "group_index", "given",
+        "null, as quant_mode is 1 (per tensor)"),
+    ROW(TOKENS, "x=[16] y=[16] scale=[1,1]", SHAPE, "scale", "2 dim", "0"),
+    ROW(TOKENS, "x=[16] y=[16] scale=[2]", SHAPE, "scale", "2", "1"),
+    ROW(TOKENS, "scale=[2,3,2]", SHAPE, "scale", "2", "quant_mode is 0, per token"),
+    ROW(TOKENS, "scale=[2,4,1]", SHAPE, "scale", "4", "3"),
+    ROW(TOKENS, "scale=[2,3,1]", SHAPE, "offset", "2 dim", "3 (the shape of scale)"),
+    ROW(TOKENS, "offset=[2,3,1]", SHAPE, "offset", "3 dim", "2 (the shape of scale)"),
+    ROW(TOKENS, "smooth_scales=[0,16] group_index=[0]", SHAPE, "smooth_scales", "0", "1"),
+    ROW(TOKENS,
+        "smooth_scales=[1025,16] smooth_scales.strides=[0,0] group_index=[1025] group_index.strides=[0] ends[0]=6",
+        SHAPE, "smooth_scales", "1025", "1024, a row for each group, as group_index is given"),
+    ROW(TOKENS, "smooth_scales=[4,15]", SHAPE, "smooth_scales", "15", "16"),
+    ROW(TOKENS, "smooth_scales=[3,16]", SHAPE, "group_index", "4", "3 (dimension 0 of smooth"),
+    ROW(TOKENS, "group_index=[4,1]", SHAPE, "group_index", "2 dim", "1"),
+    ROW(TENSOR, "smooth_scales=[1]", SHAPE, "smooth_scales", "1", "16"),
+    ROW(TENSOR, "smooth_scales=[15]", SHAPE, "smooth_scales", "15", "16"),
+    ROW(TOKENS, "scale=[6]", SHAPE, "scale", "1 dim", "quant_mode is 0, per token"),
+    ROW(TOKENS, "offset=[3,2]", SHAPE, "offset", "3", "2"),
+    ROW(TOKENS, "scale=[1] offset=[1]", SHAPE, "scale", "1 dim", "2"),
+    ROW(TENSOR, "scale=[2,3] offset=[2,3]", SHAPE, "scale", "2 dim", "quant_mode is 1"),
+    ROW(TENSOR, "offset=[6]", SHAPE, "offset", "6", "1"),
+    ROW(TOKENS, "y=[6,16]", SHAPE, "y", "2 dim", "3"),
+    ROW(TENSOR, "y=[2,3,16]", SHAPE, "y", "16", "2"),
+    ROW(TENSOR, "x=[2,3,12] smooth_scales=[12]", SHAPE, "x", "12", "multiple of 8"),
+    ROW(TOKENS, "x=[2,3,0] y=[2,3,0] smooth_scales=[4,0]", SHAPE, "x", "0", "1"),
+    ROW(TENSOR, "x=[2,3,0] y=[2,3,0] smooth_scales=[0]", SHAPE, "x", "0", "1"),
+    ROW(TENSOR, "x=[2,0,16] y=[2,0,2]", SHAPE, "x", "0", "1 or more, as quant_mode is 1"),
+    ROW(TOKENS, "ends[0]=-1", GROUP_INDEX, "group_index", "-1", "0"),
+    ROW(TOKENS, "ends[0]=5", GROUP_INDEX, "group_index", "4", "5"),
+    ROW(TOKENS, "ends[3]=5", GROUP_INDEX, "group_index", "5", "6"),
+    ROW(TOKENS, "ends[3]=7", GROUP_INDEX, "group_index", "7", "6"),
+    ROW(TOKENS, "ends[3]=2^32+6", GROUP_INDEX, "group_index", "4294967302", "6"),
+    ROW(TOKENS, "ends[1]=2^40", GROUP_INDEX, "group_index", "6", "1099511627776"),
+    ROW(TOKENS, "ends=[6,0,0,0]", GROUP_INDEX, "group_index", "counts of rows, whose sum is 6", "cumulative sum"),
+    ROW(TOKENS, "group_index=i32[4] ends[2]=-6", GROUP_INDEX, "group_index", "-6", "4"),
+    ROW(TOKENS, "x=[2,0,16] y=[2,0,16] scale=[2,0] offset=[2,0]", GROUP_INDEX, "group_index", "6", "0"),
+    ROW(TENSOR, "x=[2,2^58,16] x.strides=[0,0,0] y=[2,2^58,2]", LAYOUT, "x", "overflow", NULL),
+    ROW(TENSOR, "x=[2,2^56,16] x.strides=[0,0,1] y=[2,2^56,2] y.strides[0]=2^61", LAYOUT, "y", "overflow", NULL),
+    ROW(TOKENS, "x=[2,2^60,1] x.strides=[1,0,0] y=[2,2^60,1] scale=[2,2^60] offset=[2,2^60] smooth_scales=[4,1]",
+        LAYOUT, "y", "overflow", NULL),
     /* the steps of dynamic_quant_asymmetric */
-    {TOKEN_RANGES, {{STILL, X, 0, 0}}, NPUQ_ERROR_LAYOUT, "x", "repeats one element", "distances"},
-    {TENSOR_APPLY, {{STILL, X, 0, 0}}, NPUQ_ERROR_LAYOUT, "x", "repeats one element", "distances"},
-    {TOKEN_RANGES, {{QUANT_MODE, X, 0, 2}}, NPUQ_ERROR_ARGUMENT, "quant_mode", "2", "0"},
-    {TOKENS_APPLY, {{QUANT_MODE, X, 0, -1}}, NPUQ_ERROR_ARGUMENT, "quant_mode", "-1", "1"},
-    {TOKEN_RANGES, {{DROP, SMOOTH_SCALES, 0, 0}}, NPUQ_ERROR_ARGUMENT, "group_index", "smooth_scales", "null"},
-    {TOKENS_APPLY, {{DROP, GROUP_INDEX, 0, 0}}, NPUQ_ERROR_ARGUMENT, "smooth_scales", "2 dim", "1"},
-    {TOKEN_RANGES,
-     {{QUANT_MODE, X, 0, NPUQ_PER_TENSOR}, {SHAPE_1, MIN, 1, 0}, {SHAPE_1, MAX, 1, 0}},
-     NPUQ_ERROR_ARGUMENT,
-     "group_index",
-     "given",
-     "null, as quant_mode is 1 (per tensor)"},
-    {TOKEN_RANGES, {{SHAPE_2, SMOOTH_SCALES, 4, 15}}, NPUQ_ERROR_SHAPE, "smooth_scales", "15", "16"},
-    {TENSOR_RANGE, {{SHAPE_2, MIN, 2, 3}, {SHAPE_2, MAX, 2, 3}}, NPUQ_ERROR_SHAPE, "min", "2 dim", "1"},
-    {TOKEN_RANGES, {{SHAPE_1, MIN, 1, 0}, {SHAPE_1, MAX, 1, 0}}, NPUQ_ERROR_SHAPE, "min", "1 dim", "2"},
-    {TOKEN_RANGES, {{SHAPE_3, MIN, 3, 1}}, NPUQ_ERROR_SHAPE, "max", "2 dim", "3 (the shape of min)"},
-    {TOKENS_APPLY, {{SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}}, NPUQ_ERROR_SHAPE, "scale", "1 dim", "2"},
-    {TENSOR_APPLY,
-     {{SHAPE_3, X, 3, 12}, {SHAPE_1, SMOOTH_SCALES, 12, 0}},
-     NPUQ_ERROR_SHAPE,
-     "x",
-     "12",
-     "multiple of 8"},
-    {TOKEN_RANGES, {{GROUP_END, X, 3, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "5", "6"},
-    {TOKENS_APPLY, {{GROUP_END, X, 0, 5}}, NPUQ_ERROR_GROUP_INDEX, "group_index", "4", "5"},
-    {PARAMS, {{Y_DTYPE, X, 0, NPUQ_INT32}}, NPUQ_ERROR_DTYPE, "y_dtype", "INT32", "or QUINT4X2"},
-    {PARAMS, {{Y_DTYPE, X, 0, 77}}, NPUQ_ERROR_DTYPE, "y_dtype", "77, which npuquant does not", "or QUINT4X2"},
-    {SYMMETRIC_PARAMS, {{Y_DTYPE, X, 0, NPUQ_INT32}}, NPUQ_ERROR_DTYPE, "y_dtype", "INT32", "INT8, UINT8 or QUINT4X2"},
-    {PARAMS, {{SHAPE_1, MIN, 6, 0}}, NPUQ_ERROR_SHAPE, "max", "2 dim", "1"},
-    {PARAMS, {{SHAPE_2, MIN, 3, 2}}, NPUQ_ERROR_SHAPE, "max", "2", "3"},
-    {PARAMS, {{SHAPE_2, MIN, 3, 2}, {SHAPE_2, MAX, 3, 2}}, NPUQ_ERROR_SHAPE, "scale", "2", "3"},
-    {PARAMS, {{RANK, MIN, 0, 0}}, NPUQ_ERROR_SHAPE, "max", "2 dim", "0"},
-
+    ROW(TOKEN_RANGES, "x.strides=[0,0,0]", LAYOUT, "x", "repeats one element", "distances"),
+    ROW(TENSOR_APPLY, "x.strides=[0,0,0]", LAYOUT, "x", "repeats one element", "distances"),
+    ROW(TOKEN_RANGES, "quant_mode=2", ARGUMENT, "quant_mode", "2", "0"),
+    ROW(TOKENS_APPLY, "quant_mode=-1", ARGUMENT, "quant_mode", "-1", "1"),
+    ROW(TOKEN_RANGES, "smooth_scales=null", ARGUMENT, "group_index", "smooth_scales", "null"),
+    ROW(TOKENS_APPLY, "group_index=null", ARGUMENT, "smooth_scales", "2 dim", "1"),
+    ROW(TOKEN_RANGES, "quant_mode=1 min=[1] max=[1]", ARGUMENT, "group_index", "given",
+        "null, as quant_mode is 1 (per tensor)"),
+    ROW(TOKEN_RANGES, "smooth_scales=[4,15]", SHAPE, "smooth_scales", "15", "16"),
+    ROW(TENSOR_RANGE, "min=[2,3] max=[2,3]", SHAPE, "min", "2 dim", "1"),
+    ROW(TOKEN_RANGES, "min=[1] max=[1]", SHAPE, "min", "1 dim", "2"),
+    ROW(TOKEN_RANGES, "min=[2,3,1]", SHAPE, "max", "2 dim", "3 (the shape of min)"),
+    ROW(TOKENS_APPLY, "scale=[1] offset=[1]", SHAPE, "scale", "1 dim", "2"),
+    ROW(TENSOR_APPLY, "x=[2,3,12] smooth_scales=[12]", SHAPE, "x", "12", "multiple of 8"),
+    ROW(TOKEN_RANGES, "ends[3]=5", GROUP_INDEX, "group_index", "5", "6"),
+    ROW(TOKENS_APPLY, "ends[0]=5", GROUP_INDEX, "group_index", "4", "5"),
+    ROW(PARAMS, "y_dtype=i32", DTYPE, "y_dtype", "INT32", "or QUINT4X2"),
+    ROW(PARAMS, "y_dtype=77", DTYPE, "y_dtype", "77, which npuquant does not", "or QUINT4X2"),
+    ROW(SYMMETRIC_PARAMS, "y_dtype=i32", DTYPE, "y_dtype", "INT32", "INT8, UINT8 or QUINT4X2"),
+    ROW(PARAMS, "min=[6]", SHAPE, "max", "2 dim", "1"),
+    ROW(PARAMS, "min=[3,2]", SHAPE, "max", "2", "3"),
+    ROW(PARAMS, "min=[3,2] max=[3,2]", SHAPE, "scale", "2", "3"),
+    ROW(PARAMS, "min.ndim=0", SHAPE, "max", "2 dim", "0"),
     /* dynamic_quant and its steps: what the rows above do not say, which symmetric_base() takes to them */
-    {SYMMETRIC_TOKENS, {{SCALE_FORM, X, 0, 2}}, NPUQ_ERROR_ARGUMENT, "scale_form", "2", "0"},
-    {SYMMETRIC_TENSOR, {{SCALE_FORM, X, 0, -1}}, NPUQ_ERROR_ARGUMENT, "scale_form", "-1", "1"},
-    {SYMMETRIC_PARAMS, {{SCALE_FORM, X, 0, 2}}, NPUQ_ERROR_ARGUMENT, "scale_form", "2", "0"},
-    {SYMMETRIC_PARAMS, {{SCALE_FORM, X, 0, INT32_MAX}}, NPUQ_ERROR_ARGUMENT, "scale_form", "2147483647", "1"},
-    {SYMMETRIC_TOKENS_APPLY, {{SHAPE_1, MIN, 6, 0}}, NPUQ_ERROR_SHAPE, "min", "1 dim", "2"},
-    {SYMMETRIC_TOKENS_APPLY, {{SHAPE_3, MIN, 3, 1}}, NPUQ_ERROR_SHAPE, "max", "2 dim", "3 (the shape of min)"},
-    {SYMMETRIC_TOKENS_APPLY, {{SHAPE_1, MIN, 1, 0}, {SHAPE_1, MAX, 1, 0}}, NPUQ_ERROR_SHAPE, "min", "1 dim", "2"},
-    {SYMMETRIC_TOKENS_APPLY, {{SHAPE_2, MAX, 3, 2}}, NPUQ_ERROR_SHAPE, "max", "3", "2"},
-    {SYMMETRIC_TENSOR_APPLY, {{SHAPE_2, MIN, 2, 3}, {SHAPE_2, MAX, 2, 3}}, NPUQ_ERROR_SHAPE, "min", "2 dim", "1"},
-
+    ROW(SYMMETRIC_TOKENS, "scale_form=2", ARGUMENT, "scale_form", "2", "0"),
+    ROW(SYMMETRIC_TENSOR, "scale_form=-1", ARGUMENT, "scale_form", "-1", "1"),
+    ROW(SYMMETRIC_PARAMS, "scale_form=2", ARGUMENT, "scale_form", "2", "0"),
+    ROW(SYMMETRIC_PARAMS, "scale_form=2147483647", ARGUMENT, "scale_form", "2147483647", "1"),
+    ROW(SYMMETRIC_TOKENS_APPLY, "min=[6]", SHAPE, "min", "1 dim", "2"),
+    ROW(SYMMETRIC_TOKENS_APPLY, "min=[2,3,1]", SHAPE, "max", "2 dim", "3 (the shape of min)"),
+    ROW(SYMMETRIC_TOKENS_APPLY, "min=[1] max=[1]", SHAPE, "min", "1 dim", "2"),
+    ROW(SYMMETRIC_TOKENS_APPLY, "max=[3,2]", SHAPE, "max", "3", "2"),
+    ROW(SYMMETRIC_TENSOR_APPLY, "min=[2,3] max=[2,3]", SHAPE, "min", "2 dim", "1"),
+    /* dynamic_block_quant */
+    ROW(BLOCKS, "x.strides=[0,0,0]", LAYOUT, "x", "repeats one element", "distances"),
+    ROW(BLOCKS, "block=0", ARGUMENT, "block", "0", "1 or more"),
+    ROW(BLOCKS, "block=-1", ARGUMENT, "block", "-1", "1 or more"),
+    ROW(BLOCKS, "block=-2^63", ARGUMENT, "block", "-9223372036854775808", "1 or more"),
+    ROW(BLOCKS, "block=8", SHAPE, "scale", "3", "2 (the shape of x, its last dimension divided by"),
+    ROW(BLOCKS, "block=2^63-1", SHAPE, "scale", "3", "1"),
+    ROW(BLOCKS, "scale=[6,3]", SHAPE, "scale", "2 dim", "3"),
+    ROW(BLOCKS, "y=[6,16]", SHAPE, "y", "2 dim", "3"),
+    ROW(BLOCKS, "min_scale=0xBF800000", ARGUMENT, "min_scale", "-1", "finite"),
+    ROW(BLOCKS, "min_scale=0x80000001", ARGUMENT, "min_scale", "-1.4", "0 or more"),
+    ROW(BLOCKS, "min_scale=0x7F800000", ARGUMENT, "min_scale", "inf", "finite"),
+    ROW(BLOCKS, "min_scale=0x7FC00000", ARGUMENT, "min_scale", "nan", "finite"),
+    ROW(BLOCKS_INT4, "block=4", ARGUMENT, "block", "4", "a multiple of 8"),
+    ROW(BLOCKS_INT4, "block=15", ARGUMENT, "block", "15", "at least 16"),
+    ROW(BLOCKS_INT4, "block=17", SHAPE, "scale", "2", "1"),
+    ROW(BLOCKS_INT4, "x=[3,12]", SHAPE, "x", "12", "multiple of 8"),
     /* anti_quant */
-    {BLOCKS, {{STILL, X, 0, 0}}, NPUQ_ERROR_LAYOUT, "x", "repeats one element", "distances"},
-    {BLOCKS, {{BLOCK, X, 0, 0}}, NPUQ_ERROR_ARGUMENT, "block", "0", "1 or more"},
-    {BLOCKS, {{BLOCK, X, 0, -1}}, NPUQ_ERROR_ARGUMENT, "block", "-1", "1 or more"},
-    {BLOCKS, {{BLOCK, X, 0, INT64_MIN}}, NPUQ_ERROR_ARGUMENT, "block", "-9223372036854775808", "1 or more"},
-    {BLOCKS, {{BLOCK, X, 0, 8}}, NPUQ_ERROR_SHAPE, "scale", "3", "2 (the shape of x, its last dimension divided by"},
-    {BLOCKS, {{BLOCK, X, 0, INT64_MAX}}, NPUQ_ERROR_SHAPE, "scale", "3", "1"},
-    {BLOCKS, {{SHAPE_2, SCALE, 6, 3}}, NPUQ_ERROR_SHAPE, "scale", "2 dim", "3"},
-    {BLOCKS, {{SHAPE_2, Y, 6, 16}}, NPUQ_ERROR_SHAPE, "y", "2 dim", "3"},
-    {BLOCKS, {{MIN_SCALE, X, 0, 0xBF800000}}, NPUQ_ERROR_ARGUMENT, "min_scale", "-1", "finite"},
-    {BLOCKS, {{MIN_SCALE, X, 0, 0x80000001}}, NPUQ_ERROR_ARGUMENT, "min_scale", "-1.4", "0 or more"},
-    {BLOCKS, {{MIN_SCALE, X, 0, 0x7F800000}}, NPUQ_ERROR_ARGUMENT, "min_scale", "inf", "finite"},
-    {BLOCKS, {{MIN_SCALE, X, 0, 0x7FC00000}}, NPUQ_ERROR_ARGUMENT, "min_scale", "nan", "finite"},
-    {BLOCKS_INT4, {{BLOCK, X, 0, 4}}, NPUQ_ERROR_ARGUMENT, "block", "4", "a multiple of 8"},
-    {BLOCKS_INT4, {{BLOCK, X, 0, 15}}, NPUQ_ERROR_ARGUMENT, "block", "15", "at least 16"},
-    {BLOCKS_INT4, {{BLOCK, X, 0, 17}}, NPUQ_ERROR_SHAPE, "scale", "2", "1"},
-    {BLOCKS_INT4, {{SHAPE_2, X, 3, 12}}, NPUQ_ERROR_SHAPE, "x", "12", "multiple of 8"},
-    {ANTI, {{STILL, X, 0, 0}}, NPUQ_ERROR_LAYOUT, "x", "repeats one element", "distances"},
-    {ANTI, {{SHAPE_1, SCALE, 2, 0}, {SHAPE_1, OFFSET, 2, 0}}, NPUQ_ERROR_SHAPE, "scale", "2", "1 or 16"},
-    {ANTI, {{SHAPE_1, SCALE, 0, 0}, {SHAPE_1, OFFSET, 0, 0}}, NPUQ_ERROR_SHAPE, "scale", "0", "1 or 16"},
-    {ANTI, {{SHAPE_2, SCALE, 1, 16}, {SHAPE_2, OFFSET, 1, 16}}, NPUQ_ERROR_SHAPE, "scale", "2 dim", "1"},
-    {ANTI_GROUPS, {{SHAPE_2, SCALE, 4, 16}, {SHAPE_2, OFFSET, 4, 16}}, NPUQ_ERROR_SHAPE, "scale", "4", "6"},
-    {ANTI_GROUPS, {{SHAPE_2, SCALE, 0, 16}, {SHAPE_2, OFFSET, 0, 16}}, NPUQ_ERROR_SHAPE, "scale", "0", "6"},
-    {ANTI_GROUPS, {{SHAPE_2, SCALE, 3, 1}, {SHAPE_2, OFFSET, 3, 1}}, NPUQ_ERROR_SHAPE, "scale", "1", "16"},
-    {ANTI_GROUPS, {{SHAPE_2, SCALE, 2, 16}}, NPUQ_ERROR_SHAPE, "offset", "3", "2"},
-    {ANTI_GROUPS, {{SHAPE_1, OFFSET, 16, 0}}, NPUQ_ERROR_SHAPE, "offset", "1 dim", "2"},
-    {ANTI, {{SHAPE_1, SCALE, 1, 0}}, NPUQ_ERROR_SHAPE, "offset", "16", "1"},
-    {ANTI, {{SHAPE_1, OFFSET, 1, 0}}, NPUQ_ERROR_SHAPE, "offset", "1", "16"},
-    {ANTI, {{DTYPE, OFFSET, 0, NPUQ_FLOAT16}}, NPUQ_ERROR_DTYPE, "offset", "FLOAT16", "FLOAT32"},
-    {ANTI, {{DTYPE, SCALE, 0, NPUQ_FLOAT16}}, NPUQ_ERROR_DTYPE, "offset", "FLOAT32", "FLOAT16"},
-    {ANTI_INT4, {{DTYPE, OFFSET, 0, NPUQ_FLOAT32}}, NPUQ_ERROR_DTYPE, "offset", "FLOAT32", "BFLOAT16"},
-    {ANTI, {{RANK, X, 0, 0}, {RANK, Y, 0, 0}}, NPUQ_ERROR_SHAPE, "scale", "16", "1, as a row of x has 1 element"},
-    {ANTI, {{RANK, X, 0, 0}, {SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}}, NPUQ_ERROR_SHAPE, "y", "3 dim", "0"},
-    {ANTI, /* a scale for each element, not for each word */
-     {{DTYPE, X, 0, NPUQ_QUINT4X2}, {SHAPE_3, Y, 3, 128}},
-     NPUQ_ERROR_SHAPE,
-     "scale",
-     "16",
-     "128"},
-    {ANTI_INT4, {{SHAPE_1, SCALE, 2, 0}, {SHAPE_1, OFFSET, 2, 0}}, NPUQ_ERROR_SHAPE, "scale", "2", "1 or 16"},
-    {ANTI_INT4, {{SHAPE_2, Y, 3, 2}}, NPUQ_ERROR_SHAPE, "y", "2", "8 elements for each word, as x is QUINT4X2"},
-    {ANTI_INT4, {{SHAPE_1, Y, 48, 0}}, NPUQ_ERROR_SHAPE, "y", "1 dim", "2"},
-    {ANTI_INT4, {{DTYPE, X, 0, NPUQ_INT8}}, NPUQ_ERROR_SHAPE, "y", "16", "2"},
-    {ANTI_INT4, {{DTYPE, X, 0, NPUQ_INT8}, {SHAPE_2, Y, 3, 2}}, NPUQ_ERROR_SHAPE, "scale", "16", "1 or 2"},
-    {ANTI_INT4, /* eight times as many elements are more than can be counted */
-     {{SHAPE_2, X, 0, TWO_TO(60)}, {SHAPE_2, Y, 0, INT64_MAX}, {SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}},
-     NPUQ_ERROR_LAYOUT,
-     "x",
-     "1152921504606846976 words",
-     "at most 1152921504606846975"},
-    {ANTI_INT4, /* and are not taken for none */
-     {{SHAPE_2, X, 3, TWO_TO(61)}, {SHAPE_2, Y, 3, 0}, {SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}},
-     NPUQ_ERROR_LAYOUT,
-     "x",
-     "2305843009213693952 words",
-     "at most 1152921504606846975"},
-    {ANTI_INT4,
-     {{SHAPE_2, X, 3, TWO_TO(58)},
-      {STILL, X, 0, 0},
-      {STRIDE, X, 0, 1},
-      {SHAPE_1, SCALE, 1, 0},
-      {SHAPE_1, OFFSET, 1, 0},
-      {SHAPE_2, Y, 3, TWO_TO(61)}},
-     NPUQ_ERROR_LAYOUT,
-     "y",
-     "overflow",
-     NULL},
-    {ANTI,
-     {{SHAPE_3, X, TWO_TO(62), 16}, {STILL, X, 0, 0}, {SHAPE_3, Y, TWO_TO(62), 16}},
-     NPUQ_ERROR_LAYOUT,
-     "x",
-     "overflow",
-     NULL},
-    {ANTI,
-     {{SHAPE_3, X, TWO_TO(56), 16}, {STILL, X, 0, 0}, {STRIDE, X, 2, 1}, {SHAPE_3, Y, TWO_TO(56), 16}},
-     NPUQ_ERROR_LAYOUT,
-     "y",
-     "overflow",
-     NULL},
+    ROW(ANTI, "x.strides=[0,0,0]", LAYOUT, "x", "repeats one element", "distances"),
+    ROW(ANTI, "scale=[2] offset=[2]", SHAPE, "scale", "2", "1 or 16"),
+    ROW(ANTI, "scale=[0] offset=[0]", SHAPE, "scale", "0", "1 or 16"),
+    ROW(ANTI, "scale=[1,16] offset=[1,16]", SHAPE, "scale", "2 dim", "1"),
+    ROW(ANTI_GROUPS, "scale=[4,16] offset=[4,16]", SHAPE, "scale", "4", "6"),
+    ROW(ANTI_GROUPS, "scale=[0,16] offset=[0,16]", SHAPE, "scale", "0", "6"),
+    ROW(ANTI_GROUPS, "scale=[3,1] offset=[3,1]", SHAPE, "scale", "1", "16"),
+    ROW(ANTI_GROUPS, "scale=[2,16]", SHAPE, "offset", "3", "2"),
+    ROW(ANTI_GROUPS, "offset=[16]", SHAPE, "offset", "1 dim", "2"),
+    ROW(ANTI, "scale=[1]", SHAPE, "offset", "16", "1"),
+    ROW(ANTI, "offset=[1]", SHAPE, "offset", "1", "16"),
+    ROW(ANTI, "offset=f16", DTYPE, "offset", "FLOAT16", "FLOAT32"),
+    ROW(ANTI, "scale=f16", DTYPE, "offset", "FLOAT32", "FLOAT16"),
+    ROW(ANTI_INT4, "offset=f32", DTYPE, "offset", "FLOAT32", "BFLOAT16"),
+    ROW(ANTI, "x.ndim=0 y.ndim=0", SHAPE, "scale", "16", "1, as a row of x has 1 element"),
+    ROW(ANTI, "x.ndim=0 scale=[1] offset=[1]", SHAPE, "y", "3 dim", "0"),
+    /* a scale for each element, not for each word */
+    ROW(ANTI, "x=u4x8 y=[2,3,128]", SHAPE, "scale", "16", "128"),
+    ROW(ANTI_INT4, "scale=[2] offset=[2]", SHAPE, "scale", "2", "1 or 16"),
+    ROW(ANTI_INT4, "y=[3,2]", SHAPE, "y", "2", "8 elements for each word, as x is QUINT4X2"),
+    ROW(ANTI_INT4, "y=[48]", SHAPE, "y", "1 dim", "2"),
+    ROW(ANTI_INT4, "x=i8", SHAPE, "y", "16", "2"),
+    ROW(ANTI_INT4, "x=i8 y=[3,2]", SHAPE, "scale", "16", "1 or 2"),
+    /* eight times as many elements are more than can be counted */
+    ROW(ANTI_INT4, "x=[0,2^60] y=[0,2^63-1] scale=[1] offset=[1]", LAYOUT, "x", "1152921504606846976 words",
+        "at most 1152921504606846975"),
+    /* and are not taken for none */
+    ROW(ANTI_INT4, "x=[3,2^61] y=[3,0] scale=[1] offset=[1]", LAYOUT, "x", "2305843009213693952 words",
+        "at most 1152921504606846975"),
+    ROW(ANTI_INT4, "x=[3,2^58] x.strides=[1,0] scale=[1] offset=[1] y=[3,2^61]", LAYOUT, "y", "overflow", NULL),
+    ROW(ANTI, "x=[2,2^62,16] x.strides=[0,0,0] y=[2,2^62,16]", LAYOUT, "x", "overflow", NULL),
+    ROW(ANTI, "x=[2,2^56,16] x.strides=[0,0,1] y=[2,2^56,16]", LAYOUT, "y", "overflow", NULL),
     /* dequant */
-    {SUMS, {{STILL, X, 0, 0}}, NPUQ_ERROR_LAYOUT, "x", "repeats one element", "distances"},
-    {SUMS, {{SHAPE_1, WEIGHT_SCALE, 3, 0}}, NPUQ_ERROR_SHAPE, "weight_scale", "3", "1 or 16"},
-    {SUMS, {{SHAPE_1, WEIGHT_SCALE, 0, 0}}, NPUQ_ERROR_SHAPE, "weight_scale", "0", "1 or 16"},
-    {SUMS, {{SHAPE_1, ACTIVATION_SCALE, 6, 0}}, NPUQ_ERROR_SHAPE, "activation_scale", "1 dim", "2"},
-    {SUMS, {{SHAPE_1, ACTIVATION_SCALE, 1, 0}}, NPUQ_ERROR_SHAPE, "activation_scale", "1 dim", "2"},
-    {SUMS, {{SHAPE_2, ACTIVATION_SCALE, 3, 2}}, NPUQ_ERROR_SHAPE, "activation_scale", "3", "2"},
-    {SUMS, {{SHAPE_2, ACTIVATION_SCALE, 1, 1}}, NPUQ_ERROR_SHAPE, "activation_scale", "1", "2"},
-    {SUMS, {{SHAPE_3, ACTIVATION_SCALE, 3, 2}}, NPUQ_ERROR_SHAPE, "activation_scale", "2", "1"},
-    {SUMS, /* one row has one activation scale, a scalar or [1] */
-     {{SHAPE_1, X, 16, 0}, {SHAPE_2, ACTIVATION_SCALE, 1, 1}, {SHAPE_1, Y, 16, 0}},
-     NPUQ_ERROR_SHAPE,
-     "activation_scale",
-     "2 dim",
-     "0"},
-    {SUMS, {{SHAPE_1, BIAS, 1, 0}}, NPUQ_ERROR_SHAPE, "bias", "1", "16"},
-    {SUMS, {{SHAPE_1, BIAS, 0, 0}}, NPUQ_ERROR_SHAPE, "bias", "0", "16"},
-    {SUMS, {{SHAPE_3, BIAS, 3, 16}}, NPUQ_ERROR_SHAPE, "bias", "3 dim", "1"},
-    {SUMS, {{SHAPE_2, Y, 6, 16}}, NPUQ_ERROR_SHAPE, "y", "2 dim", "3"},
-    {SUMS,
-     {{SHAPE_3, X, TWO_TO(58), 16},
-      {STILL, X, 0, 0},
-      {SHAPE_2, ACTIVATION_SCALE, 2, TWO_TO(58)},
-      {STILL, ACTIVATION_SCALE, 0, 0},
-      {SHAPE_3, Y, TWO_TO(58), 16}},
-     NPUQ_ERROR_LAYOUT,
-     "x",
-     "overflow",
-     NULL},
-    {SUMS,
-     {{SHAPE_3, X, TWO_TO(56), 16},
-      {STILL, X, 0, 0},
-      {STRIDE, X, 2, 1},
-      {SHAPE_2, ACTIVATION_SCALE, 2, TWO_TO(56)},
-      {STILL, ACTIVATION_SCALE, 0, 0},
-      {SHAPE_3, Y, TWO_TO(56), 16}},
-     NPUQ_ERROR_LAYOUT,
-     "y",
-     "overflow",
-     NULL},
+    ROW(SUMS, "x.strides=[0,0,0]", LAYOUT, "x", "repeats one element", "distances"),
+    ROW(SUMS, "weight_scale=[3]", SHAPE, "weight_scale", "3", "1 or 16"),
+    ROW(SUMS, "weight_scale=[0]", SHAPE, "weight_scale", "0", "1 or 16"),
+    ROW(SUMS, "activation_scale=[6]", SHAPE, "activation_scale", "1 dim", "2"),
+    ROW(SUMS, "activation_scale=[1]", SHAPE, "activation_scale", "1 dim", "2"),
+    ROW(SUMS, "activation_scale=[3,2]", SHAPE, "activation_scale", "3", "2"),
+    ROW(SUMS, "activation_scale=[1,1]", SHAPE, "activation_scale", "1", "2"),
+    ROW(SUMS, "activation_scale=[2,3,2]", SHAPE, "activation_scale", "2", "1"),
+    /* one row has one activation scale, a scalar or [1] */
+    ROW(SUMS, "x=[16] activation_scale=[1,1] y=[16]", SHAPE, "activation_scale", "2 dim", "0"),
+    ROW(SUMS, "bias=[1]", SHAPE, "bias", "1", "16"),
+    ROW(SUMS, "bias=[0]", SHAPE, "bias", "0", "16"),
+    ROW(SUMS, "bias=[2,3,16]", SHAPE, "bias", "3 dim", "1"),
+    ROW(SUMS, "y=[6,16]", SHAPE, "y", "2 dim", "3"),
+    ROW(SUMS, "x=[2,2^58,16] x.strides=[0,0,0] activation_scale=[2,2^58] activation_scale.strides=[0,0] y=[2,2^58,16]",
+        LAYOUT, "x", "overflow", NULL),
+    ROW(SUMS, "x=[2,2^56,16] x.strides=[0,0,1] activation_scale=[2,2^56] activation_scale.strides=[0,0] y=[2,2^56,16]",
+        LAYOUT, "y", "overflow", NULL),
     /* requant: shapes; its words have a test of their own */
-    {REQUANT_INT8, {{STILL, X, 0, 0}}, NPUQ_ERROR_LAYOUT, "x", "repeats one element", "distances"},
-    {REQUANT_INT8, {{SHAPE_1, WORDS, 2, 0}}, NPUQ_ERROR_SHAPE, "words", "2", "1 or 16"},
-    {REQUANT_INT8, {{SHAPE_1, WORDS, 0, 0}}, NPUQ_ERROR_SHAPE, "words", "0", "1 or 16"},
-    {REQUANT_INT8, {{SHAPE_2, WORDS, 16, 1}}, NPUQ_ERROR_SHAPE, "words", "16", "1"},
-    {REQUANT_INT8, {{SHAPE_2, WORDS, 2, 16}}, NPUQ_ERROR_SHAPE, "words", "2", "1"},
-    {REQUANT_ROW, {{SHAPE_2, WORDS, 1, 1}}, NPUQ_ERROR_SHAPE, "words", "1", "16 (a row as long as the last dimension"},
-    {REQUANT_ROW, {{SHAPE_2, WORDS, 0, 16}}, NPUQ_ERROR_SHAPE, "words", "0", "1"},
-    {REQUANT_ROW, {{SHAPE_3, WORDS, 1, 16}}, NPUQ_ERROR_SHAPE, "words", "3 dim", "1"},
-    {REQUANT_INT8, {{SHAPE_1, BIAS, 1, 0}}, NPUQ_ERROR_SHAPE, "bias", "1", "16"},
-    {REQUANT_ROW, {{SHAPE_1, BIAS, 0, 0}}, NPUQ_ERROR_SHAPE, "bias", "0", "16"},
-    {REQUANT_ROW, {{SHAPE_3, Y, 3, 16}}, NPUQ_ERROR_SHAPE, "y", "3 dim", "2"},
-    {REQUANT_INT8,
-     {{SHAPE_3, X, TWO_TO(62), 16}, {STILL, X, 0, 0}, {SHAPE_3, Y, TWO_TO(62), 16}},
-     NPUQ_ERROR_LAYOUT,
-     "x",
-     "overflow",
-     NULL},
-    {REQUANT_INT8,
-     {{SHAPE_3, X, TWO_TO(56), 16}, {STILL, X, 0, 0}, {STRIDE, X, 2, 1}, {SHAPE_3, Y, TWO_TO(56), 16}},
-     NPUQ_ERROR_LAYOUT,
-     "y",
-     "overflow",
-     NULL},
+    ROW(REQUANT_INT8, "x.strides=[0,0,0]", LAYOUT, "x", "repeats one element", "distances"),
+    ROW(REQUANT_INT8, "words=[2]", SHAPE, "words", "2", "1 or 16"),
+    ROW(REQUANT_INT8, "words=[0]", SHAPE, "words", "0", "1 or 16"),
+    ROW(REQUANT_INT8, "words=[16,1]", SHAPE, "words", "16", "1"),
+    ROW(REQUANT_INT8, "words=[2,16]", SHAPE, "words", "2", "1"),
+    ROW(REQUANT_ROW, "words=[1,1]", SHAPE, "words", "1", "16 (a row as long as the last dimension"),
+    ROW(REQUANT_ROW, "words=[0,16]", SHAPE, "words", "0", "1"),
+    ROW(REQUANT_ROW, "words=[2,1,16]", SHAPE, "words", "3 dim", "1"),
+    ROW(REQUANT_INT8, "bias=[1]", SHAPE, "bias", "1", "16"),
+    ROW(REQUANT_ROW, "bias=[0]", SHAPE, "bias", "0", "16"),
+    ROW(REQUANT_ROW, "y=[2,3,16]", SHAPE, "y", "3 dim", "2"),
+    ROW(REQUANT_INT8, "x=[2,2^62,16] x.strides=[0,0,0] y=[2,2^62,16]", LAYOUT, "x", "overflow", NULL),
+    ROW(REQUANT_INT8, "x=[2,2^56,16] x.strides=[0,0,1] y=[2,2^56,16]", LAYOUT, "y", "overflow", NULL),
 };
 
 static void refused_by_row(enum base base, const table_row *row)
@@ -1652,9 +1339,7 @@ static void refused_by_row(enum base base, const table_row *row)
     char what[64];
     call c = base_call(base);
 
-    for (size_t k = 0; k < COUNT(row->changes); k++) {
-        apply(&c, &row->changes[k]);
-    }
+    set(&c, "%s", row->changes);
     snprintf(what, sizeof what, "row %zu of the table, base call %d", (size_t)(row - table), (int)base);
     refused(&c, row->status, row->argument, row->found, row->expected, what);
 }
@@ -1700,14 +1385,11 @@ static void table_of_rules(void **state)
 /* ---- overlaps that only an exact search finds ------------------------------------------------------------------- */
 
 /* x is [rows, columns] FLOAT32, y INT8; both in one region. */
-static call two_dimensional(int64_t rows, int64_t columns)
+static call two_dimensional(int rows, int columns)
 {
     call c = base_call(DIVIDE);
 
-    give(&c, X, NPUQ_FLOAT32, 2, rows, columns, 0);
-    give(&c, SCALES, NPUQ_FLOAT32, 1, 1, 0, 0);
-    give(&c, ZERO_POINTS, NPUQ_INT32, 1, 1, 0, 0);
-    give(&c, Y, NPUQ_INT8, 2, rows, columns, 0);
+    set(&c, "x=f32[%d,%d] scales=f32[1] zero_points=i32[1] y=i8[%d,%d]", rows, columns, rows, columns);
     return c;
 }
 
@@ -1750,7 +1432,7 @@ static void exact_overlaps(void **state)
 
     /* Strides that do not nest: only arithmetic tells whether elements meet. */
     static const struct {
-        int64_t rows, columns, s0, s1;
+        int rows, columns, s0, s1;
         bool meet;
     } outputs[] = {
         {4, 4, 3, 2, true},  /* 2 * 3 = 3 * 2 */
@@ -2183,10 +1865,7 @@ static void garbage_strides_of_extent_one(void **state)
     for (size_t i = 0; i < COUNT(garbage); i++) {
         const int64_t g = garbage[i];
         call c = base_call(DIVIDE);
-        give(&c, X, NPUQ_FLOAT32, 3, 1, 16, 1);
-        give(&c, SCALES, NPUQ_FLOAT32, 1, 1, 0, 0);
-        give(&c, ZERO_POINTS, NPUQ_INT32, 1, 1, 0, 0);
-        give(&c, Y, NPUQ_INT8, 3, 1, 16, 1);
+        set(&c, "x=f32[1,16,1] scales=f32[1] zero_points=i32[1] y=i8[1,16,1]");
         outcome expected = plain_outcome(&c);
         move(&c, X, c.tensors[X].data, g, 1, g);
         move(&c, Y, c.tensors[Y].data, g, 1, g);
@@ -2195,11 +1874,9 @@ static void garbage_strides_of_extent_one(void **state)
         gives(&c, &expected);
 
         c = base_call(GROUPS);
-        give(&c, X, NPUQ_FLOAT16, 2, 6, 1, 0);
-        give(&c, SCALE, NPUQ_FLOAT32, 2, 1, 1, 0);
-        give(&c, GROUP_INDEX, NPUQ_INT64, 1, 1, 0, 0);
+        set(&c, "x=f16[6,1] scale=f32[1,1] group_index=i64[1]");
         set_group_end(&c, 0, 6);
-        give(&c, Y, NPUQ_INT8, 2, 6, 1, 0);
+        set(&c, "y=i8[6,1]");
         expected = plain_outcome(&c);
         c.tensors[X].strides[1] = g;
         c.tensors[Y].strides[1] = g;
@@ -2216,9 +1893,7 @@ static void garbage_strides_of_extent_one(void **state)
         gives(&c, &expected);
 
         c = base_call(TENSOR);
-        give(&c, X, NPUQ_FLOAT16, 3, 1, 3, 8);
-        give(&c, SMOOTH_SCALES, NPUQ_FLOAT16, 1, 8, 0, 0);
-        give(&c, Y, NPUQ_QUINT4X2, 3, 1, 3, 1);
+        set(&c, "x=f16[1,3,8] smooth_scales=f16[8] y=u4x8[1,3,1]");
         expected = plain_outcome(&c);
         c.tensors[X].strides[0] = g;
         c.tensors[Y].strides[0] = g;
@@ -2363,7 +2038,7 @@ static void empty_tensors(void **state)
     c = base_call(REQUANT_INT8); /* more equal words than there is time to look at */
     empty(&c, X, 0);
     empty(&c, Y, 0);
-    c.tensors[X].shape[2] = c.tensors[Y].shape[2] = c.tensors[WORDS].shape[0] = TWO_TO(50);
+    c.tensors[X].shape[2] = c.tensors[Y].shape[2] = c.tensors[WORDS].shape[0] = INT64_C(1) << 50;
     c.tensors[WORDS].strides[0] = 0;
     c.given[BIAS] = false;
     does_nothing(&c);
@@ -2524,60 +2199,42 @@ static void eight_dimensions(void **state)
 /* Other shapes and strides for the same tensors: the second changes must not change the results. */
 static const struct {
     enum base base;
-    change first[4];
-    change then[6];
+    const char *first;
+    const char *then;
 } same_calls[] = {
-    {GROUPS, {{NOTHING, X, 0, 0}}, {{RANK, OFFSET, 0, 0}, {EXTENT, OFFSET, 0, -7}}}, /* beyond ndim: not looked at */
-    {GROUPS_INT4, {{NOTHING, X, 0, 0}}, {{RANK, OFFSET, 0, 0}, {EXTENT, OFFSET, 0, -7}}},
-    {PARAMS,
-     {{SHAPE_1, MIN, 1, 0}, {SHAPE_1, MAX, 1, 0}, {SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}},
-     {{RANK, MIN, 0, 0}, {RANK, MAX, 0, 0}, {RANK, SCALE, 0, 0}, {RANK, OFFSET, 0, 0}}},
-    {SYMMETRIC_PARAMS,
-     {{SHAPE_1, MIN, 1, 0}, {SHAPE_1, MAX, 1, 0}, {SHAPE_1, SCALE, 1, 0}},
-     {{RANK, MIN, 0, 0}, {RANK, MAX, 0, 0}, {RANK, SCALE, 0, 0}}},
-    {ANTI,
-     {{SHAPE_1, X, 1, 0}, {SHAPE_1, SCALE, 1, 0}, {SHAPE_1, OFFSET, 1, 0}, {SHAPE_1, Y, 1, 0}},
-     {{RANK, X, 0, 0}, {RANK, Y, 0, 0}}},
-    {SUMS, /* one row: its activation scale is a scalar */
-     {{SHAPE_2, X, 1, 16}, {SHAPE_1, ACTIVATION_SCALE, 1, 0}, {SHAPE_2, Y, 1, 16}},
-     {{SHAPE_1, X, 16, 0}, {RANK, ACTIVATION_SCALE, 0, 0}, {SHAPE_1, Y, 16, 0}}},
-    {SUMS, /* of a column, the stride of the last dimension is not looked at */
-     {{NOTHING, X, 0, 0}},
-     {{SHAPE_3, ACTIVATION_SCALE, 3, 1}, {STRIDE, ACTIVATION_SCALE, 2, INT64_MIN}}},
-    {TOKENS,
-     {{NOTHING, X, 0, 0}},
-     {{SHAPE_3, SCALE, 3, 1}, {STRIDE, SCALE, 2, INT64_MAX}, {SHAPE_3, OFFSET, 3, 1}, {STRIDE, OFFSET, 2, INT64_MIN}}},
-    {SYMMETRIC_TOKENS_APPLY, {{NOTHING, X, 0, 0}}, {{SHAPE_3, MIN, 3, 1}, {SHAPE_3, MAX, 3, 1}}},
-    {TOKEN_RANGES, {{NOTHING, X, 0, 0}}, {{SHAPE_3, MIN, 3, 1}, {SHAPE_3, MAX, 3, 1}}},
-    {SYMMETRIC_TENSOR, /* a row by itself */
-     {{QUANT_MODE, X, 0, NPUQ_PER_TOKEN}, {SHAPE_2, X, 1, 16}, {SHAPE_2, Y, 1, 2}, {SHAPE_1, SCALE, 1, 0}},
-     {{SHAPE_1, X, 16, 0}, {SHAPE_1, Y, 2, 0}}},
-    {SYMMETRIC_TENSOR,
-     {{QUANT_MODE, X, 0, NPUQ_PER_TOKEN}, {SHAPE_2, X, 1, 16}, {SHAPE_2, Y, 1, 2}, {SHAPE_1, SCALE, 1, 0}},
-     {{SHAPE_1, X, 16, 0}, {SHAPE_1, Y, 2, 0}, {RANK, SCALE, 0, 0}}},
+    /* extents beyond ndim are not looked at */
+    {GROUPS, "", "offset.ndim=0 offset.shape[0]=-7"},
+    {GROUPS_INT4, "", "offset.ndim=0 offset.shape[0]=-7"},
+    {PARAMS, "min=[1] max=[1] scale=[1] offset=[1]", "min.ndim=0 max.ndim=0 scale.ndim=0 offset.ndim=0"},
+    {SYMMETRIC_PARAMS, "min=[1] max=[1] scale=[1]", "min.ndim=0 max.ndim=0 scale.ndim=0"},
+    {ANTI, "x=[1] scale=[1] offset=[1] y=[1]", "x.ndim=0 y.ndim=0"},
+    /* one row: its activation scale is a scalar */
+    {SUMS, "x=[1,16] activation_scale=[1] y=[1,16]", "x=[16] activation_scale.ndim=0 y=[16]"},
+    /* of a column, the stride of the last dimension is not looked at */
+    {SUMS, "", "activation_scale=[2,3,1] activation_scale.strides[2]=-2^63"},
+    {TOKENS, "", "scale=[2,3,1] scale.strides[2]=2^63-1 offset=[2,3,1] offset.strides[2]=-2^63"},
+    {SYMMETRIC_TOKENS_APPLY, "", "min=[2,3,1] max=[2,3,1]"},
+    {TOKEN_RANGES, "", "min=[2,3,1] max=[2,3,1]"},
+    /* a row by itself */
+    {SYMMETRIC_TENSOR, "quant_mode=0 x=[1,16] y=[1,2] scale=[1]", "x=[16] y=[2]"},
+    {SYMMETRIC_TENSOR, "quant_mode=0 x=[1,16] y=[1,2] scale=[1]", "x=[16] y=[2] scale.ndim=0"},
     /* one parameter for all, for the same one again and again; no stride of it is looked at */
-    {ANTI,
-     {{STILL, SCALE, 0, 0}, {STILL, OFFSET, 0, 0}},
-     {{EXTENT, SCALE, 0, 1}, {EXTENT, OFFSET, 0, 1}, {STRIDE, SCALE, 0, INT64_MIN}, {STRIDE, OFFSET, 0, INT64_MAX}}},
-    {ANTI_INT4,
-     {{STILL, SCALE, 0, 0}, {STILL, OFFSET, 0, 0}},
-     {{EXTENT, SCALE, 0, 1}, {EXTENT, OFFSET, 0, 1}, {STRIDE, SCALE, 0, INT64_MIN}, {STRIDE, OFFSET, 0, INT64_MAX}}},
-    {SUMS, {{STILL, WEIGHT_SCALE, 0, 0}}, {{EXTENT, WEIGHT_SCALE, 0, 1}, {STRIDE, WEIGHT_SCALE, 0, INT64_MIN}}},
-    {REQUANT_INT8, {{STILL, WORDS, 0, 0}}, {{EXTENT, WORDS, 0, 1}, {STRIDE, WORDS, 0, INT64_MIN}}},
-    {REQUANT_ROW, {{NOTHING, X, 0, 0}}, {{SHAPE_1, WORDS, 16, 0}}},
+    {ANTI, "scale.strides=[0] offset.strides=[0]",
+     "scale.shape[0]=1 offset.shape[0]=1 scale.strides[0]=-2^63 offset.strides[0]=2^63-1"},
+    {ANTI_INT4, "scale.strides=[0] offset.strides=[0]",
+     "scale.shape[0]=1 offset.shape[0]=1 scale.strides[0]=-2^63 offset.strides[0]=2^63-1"},
+    {SUMS, "weight_scale.strides=[0]", "weight_scale.shape[0]=1 weight_scale.strides[0]=-2^63"},
+    {REQUANT_INT8, "words.strides=[0]", "words.shape[0]=1 words.strides[0]=-2^63"},
+    {REQUANT_ROW, "", "words=[16]"},
     /* strides of extents of 1 */
-    {REQUANT_ROW, {{NOTHING, X, 0, 0}}, {{STRIDE, WORDS, 0, INT64_MIN}}},
-    {SYMMETRIC_TENSOR, {{NOTHING, X, 0, 0}}, {{STRIDE, SCALE, 0, INT64_MIN}}},
-    {SYMMETRIC_TENSOR_APPLY, {{NOTHING, X, 0, 0}}, {{STRIDE, MIN, 0, INT64_MIN}, {STRIDE, MAX, 0, INT64_MAX}}},
-    {ANTI,
-     {{EXTENT, X, 2, 1}, {EXTENT, SCALE, 0, 1}, {EXTENT, OFFSET, 0, 1}, {EXTENT, Y, 2, 1}},
-     {{STRIDE, X, 2, INT64_MIN}, {STRIDE, Y, 2, INT64_MAX}}},
-    {SUMS,
-     {{EXTENT, X, 2, 1}, {EXTENT, WEIGHT_SCALE, 0, 1}, {EXTENT, BIAS, 0, 1}, {EXTENT, Y, 2, 1}},
-     {{STRIDE, X, 2, INT64_MIN}, {STRIDE, BIAS, 0, INT64_MAX}, {STRIDE, Y, 2, INT64_MAX}}},
-    {REQUANT_INT8,
-     {{EXTENT, X, 2, 1}, {EXTENT, WORDS, 0, 1}, {EXTENT, BIAS, 0, 1}, {EXTENT, Y, 2, 1}},
-     {{STRIDE, X, 2, INT64_MIN}, {STRIDE, BIAS, 0, INT64_MAX}, {STRIDE, Y, 2, INT64_MAX}}},
+    {REQUANT_ROW, "", "words.strides[0]=-2^63"},
+    {SYMMETRIC_TENSOR, "", "scale.strides[0]=-2^63"},
+    {SYMMETRIC_TENSOR_APPLY, "", "min.strides[0]=-2^63 max.strides[0]=2^63-1"},
+    {ANTI, "x.shape[2]=1 scale.shape[0]=1 offset.shape[0]=1 y.shape[2]=1", "x.strides[2]=-2^63 y.strides[2]=2^63-1"},
+    {SUMS, "x.shape[2]=1 weight_scale.shape[0]=1 bias.shape[0]=1 y.shape[2]=1",
+     "x.strides[2]=-2^63 bias.strides[0]=2^63-1 y.strides[2]=2^63-1"},
+    {REQUANT_INT8, "x.shape[2]=1 words.shape[0]=1 bias.shape[0]=1 y.shape[2]=1",
+     "x.strides[2]=-2^63 bias.strides[0]=2^63-1 y.strides[2]=2^63-1"},
 };
 
 static void table_of_same_calls(void **state)
@@ -2585,13 +2242,9 @@ static void table_of_same_calls(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(same_calls); i++) {
         call c = base_call(same_calls[i].base);
-        for (size_t k = 0; k < COUNT(same_calls[i].first); k++) {
-            apply(&c, &same_calls[i].first[k]);
-        }
+        set(&c, "%s", same_calls[i].first);
         const outcome expected = plain_outcome(&c);
-        for (size_t k = 0; k < COUNT(same_calls[i].then); k++) {
-            apply(&c, &same_calls[i].then[k]);
-        }
+        set(&c, "%s", same_calls[i].then);
         gives(&c, &expected);
     }
 }
@@ -2629,8 +2282,7 @@ static void axis_is_not_looked_at_with_one_scale(void **state)
     call c = base_call(DIVIDE);
 
     (void)state;
-    give(&c, SCALES, NPUQ_FLOAT32, 1, 1, 0, 0);
-    give(&c, ZERO_POINTS, NPUQ_INT32, 1, 1, 0, 0);
+    set(&c, "scales=f32[1] zero_points=i32[1]");
     const outcome expected = plain_outcome(&c);
     for (size_t i = 0; i < COUNT(axes); i++) {
         c.axis = axes[i];
@@ -2649,8 +2301,7 @@ static void any_axis_multiplying_is_the_last(void **state)
         c.axis = axes[i];
         gives(&c, &rows);
     }
-    give(&c, X, NPUQ_FLOAT16, 1, 16, 0, 0);
-    give(&c, Y, NPUQ_QUINT4X2, 1, 2, 0, 0);
+    set(&c, "x=f16[16] y=u4x8[2]");
     c.axis = -1;
     const outcome row = plain_outcome(&c);
     for (size_t i = 0; i < COUNT(axes); i++) {
@@ -2903,8 +2554,7 @@ static void contiguous_views(void **state)
     assert_int_equal(t.shape[0], INT64_MAX);
     assert_int_equal(t.strides[2], 1);
     call c = base_call(DIVIDE);
-    give(&c, SCALES, NPUQ_FLOAT32, 1, 1, 0, 0);
-    give(&c, ZERO_POINTS, NPUQ_INT32, 1, 1, 0, 0);
+    set(&c, "scales=f32[1] zero_points=i32[1]");
     c.tensors[X] = npuq_tensor_contiguous(c.tensors[X].data, NPUQ_FLOAT32, 3, huge);
     c.tensors[Y] = npuq_tensor_contiguous(c.tensors[Y].data, NPUQ_INT8, 3, huge);
     refused(&c, NPUQ_ERROR_LAYOUT, "x", "overflow", NULL, "contiguous and too large");
