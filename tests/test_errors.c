@@ -117,8 +117,7 @@ static npuq_status run(const call *c)
 static const struct {
     npuq_dtype dtype;
     size_t size;
-    const char *name;
-    const char *word;
+    const char *name, *word;
 } all_dtypes[] = {
     {NPUQ_FLOAT32, 4, "FLOAT32", "f32"}, {NPUQ_FLOAT16, 2, "FLOAT16", "f16"}, {NPUQ_BFLOAT16, 2, "BFLOAT16", "bf16"},
     {NPUQ_INT8, 1, "INT8", "i8"},        {NPUQ_UINT8, 1, "UINT8", "u8"},      {NPUQ_INT32, 4, "INT32", "i32"},
@@ -194,12 +193,10 @@ static void give(call *c, int slot, npuq_dtype dtype, int ndim, const int64_t *s
  *   axis=-2         an option; min_scale by its bits
  * A number may be a sum, with powers of two: 2^32+6; "*" is any_number. */
 typedef struct change {
-    char name[24];
-    char member[24];
-    char word[24];
+    char name[24], member[24], word[24];
     int64_t first; /* the index on the left */
-    int count;
     int64_t numbers[NPUQ_MAX_NDIM];
+    int count;
 } change;
 
 static int64_t any_number;
@@ -712,13 +709,7 @@ static bool measures(const call *c, int slot)
     return slot == X || (test_takes_ranges_only(c->op) && slot == MIN);
 }
 
-/* Whether the argument may have one dimension more, or fewer: what other rules say of that is in the table. */
-static bool may_be_0d(int base, const call *c, int slot)
-{
-    return (slot == OFFSET && c->op == TEST_GROUP_QUANT) || (slot == X && (base == ANTI || base == ANTI_GROUPS)) ||
-           test_takes_ranges_only(c->op);
-}
-
+/* Whether the argument may have one dimension more: what other rules say of that is in the table. */
 static bool may_be_row(int base, const call *c, int slot)
 {
     const bool of_tokens = test_is_dynamic(c->op) && c->quant_mode == NPUQ_PER_TOKEN;
@@ -748,7 +739,8 @@ static void ranks(void)
             t->ndim = wrong[i];
             refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], number(wrong[i]), by_mode ? mode_of(&c) : NULL, "rank");
         }
-        if (!may_be_0d(base, &c, slot)) {
+        if (!(slot == OFFSET && c.op == TEST_GROUP_QUANT) && !(slot == X && (base == ANTI || base == ANTI_GROUPS)) &&
+            !test_takes_ranges_only(c.op)) { /* in the table */
             t->ndim = 0;
             refused(&c, NPUQ_ERROR_SHAPE, slot_names[slot], "0 dimensions", NULL, "0-D");
         }
@@ -796,17 +788,23 @@ static void extents(void)
     }
 }
 
-static void misaligned_data(void)
+static void misaligned_and_repeated_data(void)
 {
     FOR_EACH_ARGUMENT(slot)
     {
-        const size_t size = npuq_dtype_size(base_call(base).tensors[slot].dtype);
+        call c = base_call(base);
+        npuq_tensor *t = &c.tensors[slot];
+        const size_t size = npuq_dtype_size(t->dtype);
         for (size_t shift = 1; shift < size; shift++) {
             char found[64];
-            call c = base_call(base);
-            c.tensors[slot].data = first_byte(&c.tensors[slot]) + shift;
+            t->data = arena[slot] + BEFORE + shift;
             snprintf(found, sizeof found, "%zu beyond a multiple of %zu", shift, size);
             refused(&c, NPUQ_ERROR_LAYOUT, slot_names[slot], found, "multiple", "misaligned data");
+        }
+        if (slot == X) {
+            t->data = arena[slot] + BEFORE;
+            memset(t->strides, 0, sizeof t->strides);
+            refused(&c, NPUQ_ERROR_LAYOUT, "x", "repeats one element", "distances", "no strides");
         }
     }
 }
@@ -833,18 +831,6 @@ static void strides_beyond_the_address_space(void)
     call c = base_call(COLUMNS);
     c.tensors[X].data = (void *)(UINTPTR_MAX - 63);
     refused(&c, NPUQ_ERROR_LAYOUT, "x", "overflow", NULL, "around the end of the address space");
-}
-
-static void inputs_of_one_repeated_element(void)
-{
-    FOR_EACH_BASE()
-    {
-        call c = base_call(base);
-        memset(c.tensors[X].strides, 0, sizeof c.tensors[X].strides);
-        if (c.given[X]) {
-            refused(&c, NPUQ_ERROR_LAYOUT, "x", "repeats one element", "distances", base_names[base]);
-        }
-    }
 }
 
 static void outputs_overlapping_themselves(void)
@@ -912,9 +898,7 @@ typedef struct table_row {
     int base;
     const char *changes;
     npuq_status status;
-    const char *argument; /* null: the call is valid */
-    const char *found;
-    const char *expected;
+    const char *argument, *found, *expected; /* no argument: the call is valid */
 } table_row;
 
 #define ROW(base, changes, status, argument, found, expected)                                                          \
@@ -1153,7 +1137,7 @@ static const table_row table[] = {
     ROW(PARAMS, "min=[3,2]", SHAPE, "max", "2", "3"),
     ROW(PARAMS, "min=[3,2] max=[3,2]", SHAPE, "scale", "2", "3"),
     ROW(PARAMS, "min.ndim=0", SHAPE, "max", "2 dim", "0"),
-    /* dynamic_quant and its steps: what the rows above do not say, which symmetric_base() takes to them */
+    /* dynamic_quant and its steps: what the rows above do not say, which symmetric_base takes to them */
     ROW(SYMMETRIC_TOKENS, "scale_form=2", ARGUMENT, "scale_form", "2", "0"),
     ROW(SYMMETRIC_TENSOR, "scale_form=-1", ARGUMENT, "scale_form", "-1", "1"),
     ROW(SYMMETRIC_PARAMS, "scale_form=2", ARGUMENT, "scale_form", "2", "0"),
@@ -1269,27 +1253,21 @@ static void try_row(int base, const table_row *row)
     }
 }
 
-/* The symmetric form of a call of dynamic_quant_asymmetric or of its steps: the same rules hold. */
-static int symmetric_base(int base)
-{
-    switch (base) {
-    case TOKENS: return SYMMETRIC_TOKENS;
-    case TENSOR: return SYMMETRIC_TENSOR;
-    case PARAMS: return SYMMETRIC_PARAMS;
-    case TOKENS_APPLY: return SYMMETRIC_TOKENS_APPLY;
-    case TENSOR_APPLY: return SYMMETRIC_TENSOR_APPLY;
-    default: return BASES;
-    }
-}
-
 static void table_of_rules(void)
 {
+    /* of dynamic_quant_asymmetric and its steps: the same rules hold */
+    static const int symmetric_base[BASES] = {[TOKENS] = SYMMETRIC_TOKENS,
+                                              [TENSOR] = SYMMETRIC_TENSOR,
+                                              [PARAMS] = SYMMETRIC_PARAMS,
+                                              [TOKENS_APPLY] = SYMMETRIC_TOKENS_APPLY,
+                                              [TENSOR_APPLY] = SYMMETRIC_TENSOR_APPLY};
+
     for (size_t i = 0; i < COUNT(table); i++) {
-        const int symmetric = symmetric_base(table[i].base);
+        const int symmetric = symmetric_base[table[i].base];
         const int slot = table[i].argument ? slot_of(table[i].argument) : SLOTS;
 
         try_row(table[i].base, &table[i]);
-        if (symmetric != BASES && (slot == SLOTS || base_call(symmetric).given[slot])) {
+        if (symmetric != 0 && (slot == SLOTS || base_call(symmetric).given[slot])) {
             try_row(symmetric, &table[i]);
         }
     }
@@ -1397,35 +1375,23 @@ static void exact_overlaps(void)
     }
 }
 
-/* Marks the bytes of buffer that belong to an element with a bit. Gives the marks that bytes had before. */
-static int mark_bytes(const npuq_tensor *t, unsigned char *marks, int bit)
+/* Whether no elements share a byte. Afterwards, buffer has 1 in the bytes of elements, and 0 in all others. */
+static bool are_distinct(const npuq_tensor *t)
 {
-    const int64_t size = (int64_t)npuq_dtype_size(t->dtype);
-    const size_t count = test_count(t->ndim, t->shape);
-    int met = 0;
+    unsigned char ones[256 * 8];
+    size_t count = 0;
 
+    memset(ones, 1, sizeof ones);
+    memset(buffer, 0, BUFFER);
+    test_view_write(t, ones);
     for (int i = 0; i < BUFFER; i++) {
-        marks[i] = (unsigned char)(marks[i] & ~bit);
+        count += buffer[i];
     }
-    for (size_t i = 0; i < count; i++) {
-        int64_t rest = (int64_t)i;
-        int64_t at = first_byte(t) - buffer;
-
-        for (int d = t->ndim - 1; d >= 0; d--) {
-            at += rest % t->shape[d] * t->strides[d] * size;
-            rest /= t->shape[d];
-        }
-        assert_in_range(at, 0, BUFFER - size);
-        for (int64_t b = at; b < at + size; b++) {
-            met |= marks[b];
-            marks[b] = (unsigned char)(marks[b] | bit);
-        }
-    }
-    return met;
+    return count == byte_size(t);
 }
 
 /* Any strides up to `most` elements, or nearly nested strides, as of a slice, often one element too short. Nearly
- * nested, the largest shape of random_shape() spans over 1530 elements: half of buffer has room for them. */
+ * nested, the largest shape of random_overlaps() spans over 1530 elements: half of buffer has room for them. */
 static void random_strides(npuq_tensor *t, int64_t most)
 {
     const bool nested = test_one_in(2);
@@ -1439,17 +1405,6 @@ static void random_strides(npuq_tensor *t, int64_t most)
     }
 }
 
-/* 1 to 4 dimensions, 256 elements at most. */
-static int random_shape(int64_t *shape)
-{
-    const int ndim = (int)test_between(1, 4);
-
-    for (int d = 0; d < ndim; d++) {
-        shape[d] = test_between(1, ndim == 4 ? 4 : 6);
-    }
-    return ndim;
-}
-
 /* Random layouts of y, alone or among the elements of its input: the x of quantize or the scale of trans_quant_param,
  * in every pair of element sizes. */
 static void random_overlaps(void)
@@ -1457,8 +1412,6 @@ static void random_overlaps(void)
     enum { TRIALS = 20000 };
     static const npuq_dtype x_dtypes[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
     static const npuq_dtype y_dtypes[] = {NPUQ_INT8, NPUQ_UINT8, NPUQ_INT32};
-    enum { IN = 1, OUT = 2 };
-    static unsigned char marks[BUFFER];
     const call quantize = two_dimensional(1, 1);
     call pack = base_call(PACK);
     int met[2] = {0};
@@ -1469,10 +1422,13 @@ static void random_overlaps(void)
         int64_t shape[4];
         unsigned char values[256 * 4];
         char what[16];
-        int meet;
+        bool meet;
 
-        test_reseed((uint64_t)(1000000 + trial + (pair ? 1000000 - TRIALS : 0)));
-        const int ndim = random_shape(shape);
+        test_reseed((pair ? 2000000u - TRIALS : 1000000u) + (unsigned)trial);
+        const int ndim = (int)test_between(1, 4);
+        for (int d = 0; d < ndim; d++) {
+            shape[d] = test_between(1, ndim == 4 ? 4 : 6); /* 256 elements at most */
+        }
         const bool packs = pair && ndim <= 2 && test_one_in(2);
         call c = packs ? pack : quantize;
         const enum slot in = packs ? SCALE : X;
@@ -1488,20 +1444,20 @@ static void random_overlaps(void)
         if (!pair) {
             test_fill(x->data, x_dtype, test_count(ndim, shape), false);
             random_strides(y, 40);
-            meet = mark_bytes(y, marks, OUT) & OUT;
+            meet = !are_distinct(y);
         } else {
             /* An input in the middle; an output that does not overlap itself, near the input or among its elements. */
             x->data = buffer + BUFFER / 2;
             do {
                 random_strides(x, packs ? 30 : 12);
             } while (!packs && test_repeats_one_element(x));
-            (void)mark_bytes(x, marks, IN);
             do { /* some trials have nested strides, so the loop ends */
                 const int64_t size = (int64_t)npuq_dtype_size(y_dtype);
                 y->data = buffer + BUFFER / 2 + test_between(-96 / size, 96 / size) * size;
                 random_strides(y, 120 / size);
-                meet = mark_bytes(y, marks, OUT);
-            } while (meet & OUT);
+            } while (!are_distinct(y));
+            test_view_read(x, values);
+            meet = memchr(values, 1, byte_size(x)) != NULL;
             for (int i = 0; i < BUFFER; i++) {
                 buffer[i] = (unsigned char)test_random();
             }
@@ -1531,8 +1487,7 @@ static void random_overlaps(void)
  * results. "*" is a stride that is not looked at, as its extent is 1; "|" is between calls. */
 static const struct {
     int base;
-    const char *first;
-    const char *then;
+    const char *first, *then;
 } same_calls[] = {
     /* each token's x, y, scale and offset side by side: 32 + 16 + 4 + 4 bytes */
     {TOKENS, "", "x.at[0]=[84,28,1] y.at[32]=[168,56,1] scale.at[48]=[42,14] offset.at[52]=[42,14]"},
@@ -1865,8 +1820,7 @@ static void vectors_and_matrices(void)
 /* ---- the message ------------------------------------------------------------------------------------------------ */
 
 typedef struct thread_result {
-    char first[256];
-    char second[256];
+    char first[256], second[256];
 } thread_result;
 
 static void *other_thread(void *argument)
@@ -2027,12 +1981,11 @@ static void versions(void)
     static void (*tests[])(void) = {__VA_ARGS__};                                                                      \
     static char names[] = #__VA_ARGS__;
 
-TESTS(bases_are_valid, null_arguments, dtype_sizes_and_names, dtypes, ranks, extents, misaligned_data,
-      strides_beyond_the_address_space, inputs_of_one_repeated_element, outputs_overlapping_themselves,
-      outputs_next_to_arguments, table_of_rules, exact_overlaps, random_overlaps, table_of_same_calls, expanded_inputs,
-      empty_calls, words_that_cannot_be, scales_as_words, bits_of_words_not_looked_at, eight_dimensions,
-      negative_strides, vectors_and_matrices, last_error_is_per_thread, long_lines_are_cut, status_names, backends,
-      contiguous_views, versions)
+TESTS(bases_are_valid, null_arguments, dtype_sizes_and_names, dtypes, ranks, extents, misaligned_and_repeated_data,
+      strides_beyond_the_address_space, outputs_overlapping_themselves, outputs_next_to_arguments, table_of_rules,
+      exact_overlaps, random_overlaps, table_of_same_calls, expanded_inputs, empty_calls, words_that_cannot_be,
+      scales_as_words, bits_of_words_not_looked_at, eight_dimensions, negative_strides, vectors_and_matrices,
+      last_error_is_per_thread, long_lines_are_cut, status_names, backends, contiguous_views, versions)
 
 /* Fails if a call was not as it should be; the calls after it have been tried all the same. */
 static void run_one(void **state)
