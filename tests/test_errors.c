@@ -124,15 +124,15 @@ static const struct {
     {NPUQ_INT64, 8, "INT64", "i64"},     {NPUQ_UINT64, 8, "UINT64", "u64"},   {NPUQ_QUINT4X2, 4, "QUINT4X2", "u4x8"},
 };
 
-static void set_group_end(const call *c, int64_t e, int64_t end)
+/* Of group_index or words. */
+static void set_element(const npuq_tensor *t, int64_t at, int64_t value)
 {
-    const npuq_tensor *t = &c->tensors[GROUP_INDEX];
-    const int64_t at = e * t->strides[0];
+    const int64_t offset = at * t->strides[t->ndim - 1];
 
-    if (t->dtype == NPUQ_INT64) {
-        ((int64_t *)t->data)[at] = end;
+    if (t->dtype == NPUQ_INT32) {
+        ((int32_t *)t->data)[offset] = (int32_t)value;
     } else {
-        ((int32_t *)t->data)[at] = (int32_t)end;
+        ((int64_t *)t->data)[offset] = value;
     }
 }
 
@@ -173,7 +173,7 @@ static void give(call *c, int slot, npuq_dtype dtype, int ndim, const int64_t *s
     c->tensors[slot] = npuq_tensor_contiguous(data, dtype, ndim, shape);
     if (slot == GROUP_INDEX) {
         for (int64_t e = 0; e < shape[0] && e < (int64_t)COUNT(ends); e++) {
-            set_group_end(c, e, ends[e]);
+            set_element(&c->tensors[slot], e, ends[e]);
         }
     } else if (slot == WORDS) {
         fill_words(data);
@@ -189,7 +189,7 @@ static void give(call *c, int slot, npuq_dtype dtype, int ndim, const int64_t *s
  *   x.data=y+4      4 bytes from y, or from buffer
  *   x.at[4]=[16,1]  4 bytes into buffer, with these strides; an input keeps its values
  *   x.empty=1       dimension 1 becomes empty, with null data and senseless strides
- *   ends=[0,0,0,6]  elements of group_index; ends[3]=7
+ *   ends=[0,0,0,6]  elements of group_index; ends[3]=7; bits[3]=0x80 of words
  *   axis=-2         an option; min_scale by its bits
  * A number may be a sum, with powers of two: 2^32+6; "*" is any_number. */
 typedef struct change {
@@ -377,11 +377,12 @@ static bool apply(call *c, const change *how)
     if (slot < SLOTS) {
         return set_tensor(c, slot, how);
     }
-    if (!is(how->name, "ends")) {
+    const bool ends = is(how->name, "ends");
+    if (!ends && !is(how->name, "bits")) {
         return how->first == 0 && how->count <= 1 && set_option(c, how);
     }
-    for (int e = 0; e < how->count; e++) {
-        set_group_end(c, how->first + e, how->numbers[e]);
+    for (int i = 0; i < how->count; i++) {
+        set_element(&c->tensors[ends ? GROUP_INDEX : WORDS], how->first + i, how->numbers[i]);
     }
     return true;
 }
@@ -1235,6 +1236,11 @@ static const table_row table[] = {
     ROW(REQUANT_INT8, "bias=[1]", SHAPE, "bias", "1", "16"),
     ROW(REQUANT_ROW, "bias=[0]", SHAPE, "bias", "0", "16"),
     ROW(REQUANT_ROW, "y=[2,3,16]", SHAPE, "y", "3 dim", "2"),
+    /* a scale's bits as int64: no flag for INT8, and the sign of a negative scale must not be copied upwards */
+    ROW(REQUANT_INT8, "bits=[0x3F000000,0x40400000]", ARGUMENT, "words", "element 0 is 0x3F000000", "bit 46"),
+    ROW(REQUANT_ROW, "bits=[0x3F000000,0x40400000,0x0DA24260,0xBE800000-2^32,0x40E00000,0]", ARGUMENT, "words",
+        "element 3 is 0xFFFFFFFFBE800000", "by zeros"),
+    VALID(REQUANT_ROW, "bits=[0x3F000000,0x40400000,0x0DA24260,0xBE800000,0x40E00000,0] bits[15]=0x3F800000"),
     TOO_LARGE(REQUANT_INT8, "x=[2,2^62,16] x.strides=[0,0,0] y=[2,2^62,16]", "x"),
     TOO_LARGE(REQUANT_INT8, "x=[2,2^56,16] x.strides=[0,0,1] y=[2,2^56,16]", "y"),
 };
@@ -1679,33 +1685,6 @@ static void words_that_cannot_be(void)
     }
 }
 
-/* A scale's bits as int64: the sign of a negative scale must not be copied upwards. */
-static void scales_as_words(void)
-{
-    static const float scales[16] = {0.5f, 3.0f, 1e-30f, -0.25f, 7.0f, [15] = 1.0f};
-
-    for (int base = REQUANT_INT8; base <= REQUANT_ROW; base++) {
-        for (int sign_copied = 0; sign_copied < 2; sign_copied++) {
-            call c = base_call(base);
-            int64_t *words = c.tensors[WORDS].data;
-
-            for (size_t i = 0; i < COUNT(scales); i++) {
-                int32_t bits;
-
-                memcpy(&bits, &scales[i], sizeof bits);
-                words[i] = sign_copied ? bits : (int64_t)(uint32_t)bits;
-            }
-            if (base == REQUANT_INT8) {
-                refused(&c, NPUQ_ERROR_ARGUMENT, "words", "element 0 is 0x3F000000", "bit 46", "no flag");
-            } else if (sign_copied) {
-                refused(&c, NPUQ_ERROR_ARGUMENT, "words", "element 3 is 0xFFFFFFFFBE800000", "by zeros", "sign");
-            } else {
-                accepted(&c, "scales as words");
-            }
-        }
-    }
-}
-
 static void bits_of_words_not_looked_at(void)
 {
     for (int base = REQUANT_INT8; base <= REQUANT_ROW; base++) {
@@ -1984,8 +1963,8 @@ static void versions(void)
 TESTS(bases_are_valid, null_arguments, dtype_sizes_and_names, dtypes, ranks, extents, misaligned_and_repeated_data,
       strides_beyond_the_address_space, outputs_overlapping_themselves, outputs_next_to_arguments, table_of_rules,
       exact_overlaps, random_overlaps, table_of_same_calls, expanded_inputs, empty_calls, words_that_cannot_be,
-      scales_as_words, bits_of_words_not_looked_at, eight_dimensions, negative_strides, vectors_and_matrices,
-      last_error_is_per_thread, long_lines_are_cut, status_names, backends, contiguous_views, versions)
+      bits_of_words_not_looked_at, eight_dimensions, negative_strides, vectors_and_matrices, last_error_is_per_thread,
+      long_lines_are_cut, status_names, backends, contiguous_views, versions)
 
 /* Fails if a call was not as it should be; the calls after it have been tried all the same. */
 static void run_one(void **state)
