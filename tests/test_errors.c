@@ -869,15 +869,14 @@ static void outputs_next_to_arguments(void)
             call c = base_call(base);
             npuq_tensor *out = &c.tensors[slot];
             const npuq_tensor *in = &c.tensors[other];
+            if (!is_output(&c, slot) || !c.given[other] || other == slot) {
+                continue;
+            }
             const size_t size = npuq_dtype_size(out->dtype);
             unsigned char *const begin = first_byte(in);
             unsigned char *const end = begin + byte_size(in);
             unsigned char *const over[] = {begin, end - 1, begin - byte_size(out) + size};
             const bool both = is_output(&c, other); /* the message may name either first */
-
-            if (!is_output(&c, slot) || !c.given[other] || other == slot) {
-                continue;
-            }
             for (size_t i = 0; i < COUNT(over); i++) {
                 place(out, over[i]);
                 refused(&c, NPUQ_ERROR_LAYOUT, both ? NULL : slot_names[slot], both ? NULL : slot_names[other], NULL,
