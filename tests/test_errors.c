@@ -908,6 +908,7 @@ typedef struct table_row {
 
 #define VALID(base, changes)               ROW(base, changes, LAYOUT, NULL, NULL, NULL)
 #define TOO_LARGE(base, changes, argument) ROW(base, changes, LAYOUT, argument, "overflow", NULL)
+#define ON_SUMS                            "x=[1,3,16] activation_scale=[1,3] y=[1,3,16] y.strides[0]=-2^63 y.data=x"
 
 static const table_row table[] = {
     /* quantize: axis */
@@ -1075,7 +1076,7 @@ static const table_row table[] = {
     ROW(TOKENS, "scale=[2,4,1]", SHAPE, "scale", "4", "3"),
     ROW(TOKENS, "scale=[2,3,1]", SHAPE, "offset", "2 dim", "3 (the shape of scale)"),
     ROW(TOKENS, "offset=[2,3,1]", SHAPE, "offset", "3 dim", "2 (the shape of scale)"),
-    ROW(TOKENS, "smooth_scales=[0,16] group_index=[0]", SHAPE, "smooth_scales", "0", "1"),
+    ROW(TOKENS, "smooth_scales=[0,16] group_index=[0]", SHAPE, "smooth_scales", "0", "1 to 1024"),
     ROW(TOKENS,
         "smooth_scales=[1025,16] smooth_scales.strides=[0,0] group_index=[1025] group_index.strides=[0] ends[0]=6",
         SHAPE, "smooth_scales", "1025", "1024, a row for each group, as group_index is given"),
@@ -1208,14 +1209,9 @@ static const table_row table[] = {
     ROW(SUMS, "bias=[0]", SHAPE, "bias", "0", "16"),
     ROW(SUMS, "bias=[2,3,16]", SHAPE, "bias", "3 dim", "1"),
     ROW(SUMS, "y=[6,16]", SHAPE, "y", "2 dim", "3"),
-    TOO_LARGE(SUMS,
-              "x=[2,2^58,16] x.strides=[0,0,0] activation_scale=[2,2^58] activation_scale.strides=[0,0] y=[2,2^58,16]",
-              "x"),
-    TOO_LARGE(SUMS,
-              "x=[2,2^56,16] x.strides=[0,0,1] activation_scale=[2,2^56] activation_scale.strides=[0,0] y=[2,2^56,16]",
-              "y"),
-/* y over the sums, but with another view or another element size; the stride of an extent of 1 is ignored */
-#define ON_SUMS "x=[1,3,16] activation_scale=[1,3] y=[1,3,16] y.strides[0]=-2^63 y.data=x"
+    TOO_LARGE(SUMS, "x=[2,2^58,16] x.strides=[0,0,0] activation_scale=null y=[2,2^58,16]", "x"),
+    TOO_LARGE(SUMS, "x=[2,2^56,16] x.strides=[0,0,1] activation_scale=null y=[2,2^56,16]", "y"),
+    /* y over the sums, but with another view or another element size; the stride of an extent of 1 is ignored */
     ROW(SUMS, ON_SUMS, LAYOUT, "y", "overlaps x", "memory of its own, or a dtype of 4 bytes"),
     ROW(SUMS, ON_SUMS "+4 y=f32", LAYOUT, "y", "overlaps x", "memory of its own, or a dtype of 4 bytes"),
     ROW(SUMS, ON_SUMS "+64 y=f32", LAYOUT, "y", "overlaps x", "memory of its own, or a dtype of 4 bytes"),
