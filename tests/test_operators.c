@@ -192,20 +192,24 @@ static bool in_place(const trial *t)
 /* ---- ways: prepared -----------------------------------------------------------------------------------------------
  */
 
+/* False if the call cannot be prepared. The tensors that were given are gone afterwards. */
 static bool prepare(const trial *t, npuq_call *prepared)
 {
-    const test_call *c = &t->d.call;
+    test_call c = t->d.call;
 
-    if (!test_takes_executor(c->op)) {
+    if (!test_takes_executor(c.op)) {
         return false;
     }
-    if (test_finds_ranges(c->op) && c->quant_mode == NPUQ_PER_TENSOR) {
-        CHECK(test_call_prepare(prepared, c) != NPUQ_OK);
+    if (test_finds_ranges(c.op) && c.quant_mode == NPUQ_PER_TENSOR) {
+        CHECK(test_call_prepare(prepared, &c) != NPUQ_OK);
         return false;
     }
-    check_ok(test_call_prepare(prepared, c));
+    check_ok(test_call_prepare(prepared, &c));
+    memset(&c.tensors, 0xA5, sizeof c.tensors);
     return true;
 }
+
+typedef void prepared_way_function(const trial *t, npuq_call *prepared);
 
 static void run_all(const npuq_call *prepared)
 {
@@ -236,7 +240,7 @@ static size_t count_changes(const test_view *view, const unsigned char *before)
 }
 
 /* In random order. y shows that no unit writes more than a unit may have: few bytes stay the same. */
-static bool one_unit_after_the_other(const trial *t)
+static void one_unit_after_the_other(const trial *t, npuq_call *prepared)
 {
     const test_drawing *d = &t->d;
     const size_t elements = test_count(d->ndim, d->shape);
@@ -244,12 +248,8 @@ static bool one_unit_after_the_other(const trial *t)
     const size_t row = whole_rows ? (size_t)d->shape[d->ndim - 1] : 1;
     const size_t most = row > 4096 ? row : 4096; /* elements of a unit */
     const test_view *y = &d->views[Y];
-    npuq_call prepared;
 
-    if (!prepare(t, &prepared)) {
-        return false;
-    }
-    const size_t units = npuq_call_units(&prepared);
+    const size_t units = npuq_call_units(prepared);
     const bool counts = d->call.given[Y] && y->tensor.ndim > 0 && units < 50;
     const size_t width = counts ? test_count(y->tensor.ndim, y->tensor.shape) * npuq_dtype_size(y->tensor.dtype) : 0;
     unsigned char *before = allocate(y->size);
@@ -261,100 +261,77 @@ static bool one_unit_after_the_other(const trial *t)
         if (counts) {
             memcpy(before, y->guarded.memory, y->size);
         }
-        npuq_call_run(&prepared, order[i], order[i] + 1);
+        npuq_call_run(prepared, order[i], order[i] + 1);
         CHECK(!counts || count_changes(y, before) <= most * width / elements);
     }
     free(before);
     free(order);
     check(t);
-    return true;
 }
 
 /* Ranges of any length, the last to somewhere beyond the end, in random order. */
-static bool several_units_at_once(const trial *t)
+static void several_units_at_once(const trial *t, npuq_call *prepared)
 {
-    npuq_call prepared;
 
-    if (!prepare(t, &prepared)) {
-        return false;
-    }
-    const size_t units = npuq_call_units(&prepared);
+    const size_t units = npuq_call_units(prepared);
     const size_t chunks = 1 + test_below(5);
     size_t *order = shuffled(chunks);
     for (size_t i = 0; i < chunks; i++) {
         const size_t end = units * (order[i] + 1) / chunks;
 
-        npuq_call_run(&prepared, units * order[i] / chunks, end < units ? end : end + test_below(3));
+        npuq_call_run(prepared, units * order[i] / chunks, end < units ? end : end + test_below(3));
     }
     free(order);
     check(t);
-    return true;
 }
 
 /* Ranges without units write nothing; units may run twice. */
-static bool no_units_and_half_of_them_again(const trial *t)
+static void no_units_and_half_of_them_again(const trial *t, npuq_call *prepared)
 {
-    npuq_call prepared;
 
-    if (!prepare(t, &prepared)) {
-        return false;
-    }
-    const size_t units = npuq_call_units(&prepared);
+    const size_t units = npuq_call_units(prepared);
     const size_t ends[] = {0, 1, units / 2, units, units + 1, SIZE_MAX / 2 + 1, SIZE_MAX};
     for (size_t i = 0; i < COUNT(ends); i++) {
         for (size_t j = 0; j < COUNT(ends); j++) {
             if (ends[i] >= ends[j] || ends[i] >= units) {
-                npuq_call_run(&prepared, ends[i], ends[j]);
+                npuq_call_run(prepared, ends[i], ends[j]);
             }
         }
     }
     test_check_outcome(&t->d, NULL, name_now(), "no units");
-    run_all(&prepared);
-    npuq_call_run(&prepared, units / 2, SIZE_MAX);
+    run_all(prepared);
+    npuq_call_run(prepared, units / 2, SIZE_MAX);
     check(t);
-    return true;
 }
 
-/* The tensors of the call, the call and its first copy are gone. */
-static bool copied_twice(const trial *t)
+/* The call and its first copy are gone. */
+static void copied_twice(const trial *t, npuq_call *prepared)
 {
-    trial copy = *t;
-    npuq_call prepared;
-    npuq_call *second = allocate(sizeof *second);
+    npuq_call *copy = allocate(sizeof *copy);
 
-    const bool is_prepared = prepare(&copy, &prepared);
-    if (is_prepared) {
-        memset(&copy.d.call.tensors, 0xA5, sizeof copy.d.call.tensors);
-        *second = prepared;
-        memset(&prepared, test_one_in(2) ? 0xA5 : 0, sizeof prepared);
-        prepared = *second;
-        memset(second, 0x5A, sizeof *second);
-        run_all(&prepared);
-        check(t);
-    }
-    free(second);
-    return is_prepared;
+    *copy = *prepared;
+    memset(prepared, test_one_in(2) ? 0xA5 : 0, sizeof *prepared);
+    *prepared = *copy;
+    memset(copy, 0x5A, sizeof *copy);
+    free(copy);
+    run_all(prepared);
+    check(t);
 }
 
 /* After another backend is chosen, a run gives the same results and keeps the choice. Results cannot show which kernels
  * run: all backends give the same bits. */
-static bool prepared_for_another_backend(const trial *t)
+static void prepared_for_another_backend(const trial *t, npuq_call *prepared)
 {
     const npuq_backend chosen = npuq_active_backend();
-    npuq_call prepared;
 
-    if (!prepare(t, &prepared)) {
-        return false;
-    }
     for (npuq_backend b = NPUQ_BACKEND_REF; strcmp(npuq_backend_name(b), "unknown") != 0; b++) {
         if (npuq_set_backend(b) == NPUQ_OK) {
-            run_all(&prepared);
+            run_all(prepared);
             CHECK(npuq_active_backend() == b);
             check(t);
         }
     }
     check_ok(npuq_set_backend(chosen));
-    return true;
 }
 
 static void run_units(void *argument, size_t begin, size_t end)
@@ -362,30 +339,21 @@ static void run_units(void *argument, size_t begin, size_t end)
     npuq_call_run(argument, begin, end);
 }
 
-static bool units_on_threads(const trial *t)
+static void units_on_threads(const trial *t, npuq_call *prepared)
 {
     size_t ends[TEST_THREADS + 1];
-    npuq_call prepared;
 
-    if (!prepare(t, &prepared)) {
-        return false;
-    }
     memcpy(ends, partitions[test_below(COUNT(partitions))], sizeof ends);
-    test_run_parts(ends, npuq_call_units(&prepared), run_units, &prepared);
+    test_run_parts(ends, npuq_call_units(prepared), run_units, prepared);
     check(t);
-    return true;
 }
 
 /* Prepared for other memory with other values, run there, and rebound. */
-static bool rebound(const trial *t)
+static void rebound(const trial *t, npuq_call *prepared)
 {
     test_call elsewhere = t->d.call;
     unsigned char *memory[SLOTS] = {NULL};
-    npuq_call prepared;
 
-    if (!prepare(t, &prepared)) {
-        return false;
-    }
     for (int slot = 0; slot < SLOTS; slot++) {
         const test_view *view = &t->d.views[slot];
 
@@ -395,20 +363,19 @@ static bool rebound(const trial *t)
             elsewhere.tensors[slot].data = memory[slot] + ((unsigned char *)view->tensor.data - view->guarded.memory);
         }
     }
-    check_ok(test_call_prepare(&prepared, &elsewhere));
-    run_all(&prepared);
+    check_ok(test_call_prepare(prepared, &elsewhere));
+    run_all(prepared);
     for (int slot = 0; slot < SLOTS; slot++) {
         if (memory[slot]) {
-            check_ok(npuq_call_rebind(&prepared, (npuq_operand)test_operand_of((enum slot)slot),
+            check_ok(npuq_call_rebind(prepared, (npuq_operand)test_operand_of((enum slot)slot),
                                       t->d.call.tensors[slot].data));
         }
     }
-    run_all(&prepared);
+    run_all(prepared);
     check(t);
     for (int slot = 0; slot < SLOTS; slot++) {
         free(memory[slot]);
     }
-    return true;
 }
 
 /* Random values, or all of one bad kind. */
@@ -552,24 +519,20 @@ static bool on_a_thread_in_another_state(const trial *t)
 }
 
 /* Prepared in one state and run in another. */
-static bool prepared_in_other_states(const trial *t)
+static void prepared_in_other_states(const trial *t, npuq_call *prepared)
 {
     const fp_state usual = get_state();
     const fp_state states[] = {any_state(), any_state()};
     fp_state before[2];
     fp_state after[2];
-    npuq_call prepared;
 
-    if (!prepare(t, &prepared)) {
-        return false;
-    }
     for (int i = 0; i < 2; i++) {
         set_state(states[i]);
         before[i] = get_state();
         if (i == 0) {
-            (void)test_call_prepare(&prepared, &t->d.call);
+            (void)test_call_prepare(prepared, &t->d.call);
         } else {
-            npuq_call_run(&prepared, 0, SIZE_MAX);
+            npuq_call_run(prepared, 0, SIZE_MAX);
         }
         after[i] = get_state();
         set_state(usual);
@@ -577,7 +540,6 @@ static bool prepared_in_other_states(const trial *t)
     check_state("prepared", before[0], after[0]);
     check_state("run", before[1], after[1]);
     check(t);
-    return true;
 }
 
 /* ---- ways: in shards ----------------------------------------------------------------------------------------------
@@ -724,24 +686,25 @@ static bool in_shards(const trial *t)
     return true;
 }
 
-static const struct {
+static const struct way {
     const char *name;
     way_function *run;
+    prepared_way_function *run_prepared; /* in place of run */
 } ways[] = {
-    {"on threads", on_threads},
-    {"y over x", in_place},
-    {"one unit after the other", one_unit_after_the_other},
-    {"several units at once", several_units_at_once},
-    {"half of the units again", no_units_and_half_of_them_again},
-    {"a copy of the copy", copied_twice},
-    {"prepared for another backend", prepared_for_another_backend},
-    {"units on threads", units_on_threads},
-    {"rebound", rebound},
-    {"after a change of groups or words", after_a_change_of_groups_or_words},
-    {"in other floating-point states", in_other_states},
-    {"on a thread in another state", on_a_thread_in_another_state},
-    {"prepared in other states", prepared_in_other_states},
-    {"in shards", in_shards},
+    {"on threads", on_threads, NULL},
+    {"y over x", in_place, NULL},
+    {"one unit after the other", NULL, one_unit_after_the_other},
+    {"several units at once", NULL, several_units_at_once},
+    {"half of the units again", NULL, no_units_and_half_of_them_again},
+    {"a copy of the copy", NULL, copied_twice},
+    {"prepared for another backend", NULL, prepared_for_another_backend},
+    {"units on threads", NULL, units_on_threads},
+    {"rebound", NULL, rebound},
+    {"after a change of groups or words", after_a_change_of_groups_or_words, NULL},
+    {"in other floating-point states", in_other_states, NULL},
+    {"on a thread in another state", on_a_thread_in_another_state, NULL},
+    {"prepared in other states", NULL, prepared_in_other_states},
+    {"in shards", in_shards, NULL},
 };
 
 /* ---- drawn calls --------------------------------------------------------------------------------------------------
@@ -945,6 +908,22 @@ static const struct kind {
     {"shards", draw_shards, 400, in_shards},
 };
 
+/* False if there is no such way for the call. The first way is one for all calls. */
+static bool run_way(const trial *t, const struct way *way)
+{
+    npuq_call prepared;
+
+    now.way = way->name;
+    if (way->run) {
+        return way->run(t);
+    }
+    if (!prepare(t, &prepared)) {
+        return false;
+    }
+    way->run_prepared(t, &prepared);
+    return true;
+}
+
 static void check_every_backend(const trial *t, way_function *way)
 {
     FOR_EACH_BACKEND()
@@ -955,8 +934,7 @@ static void check_every_backend(const trial *t, way_function *way)
         if (way && way(t)) {
             continue;
         }
-        for (size_t i = test_below(COUNT(ways)); now.way = ways[i].name, !ways[i].run(t); i++) {
-            i = i + 1 < COUNT(ways) ? i : (size_t)-1; /* the first way is one for all calls */
+        for (size_t i = test_below(COUNT(ways)); !run_way(t, &ways[i]); i = (i + 1) % COUNT(ways)) {
         }
     }
 }
