@@ -181,81 +181,12 @@ static void draw_shape(test_drawing *d, int least_ndim, int most_ndim, npuq_dtyp
     d->shape[d->ndim - 1] = (d->shape[d->ndim - 1] + multiple - 1) / multiple * multiple;
 }
 
-static test_view make_view(const test_drawing *d, npuq_dtype dtype, int ndim, const int64_t *shape, bool is_input)
-{
-    const test_layout layout = d->all_contiguous || one_in(d, 3) ? TEST_CONTIGUOUS
-                               : is_input && one_in(d, 3)        ? TEST_BROADCAST
-                                                                 : TEST_STRIDED;
-    int64_t stored[NPUQ_MAX_NDIM];
-
-    memcpy(stored, shape, (size_t)ndim * sizeof *stored);
-    if (dtype == NPUQ_QUINT4X2) {
-        stored[ndim - 1] /= 8;
-    }
-    return test_view_make(dtype, ndim, stored, layout);
-}
-
-static void give(test_drawing *d, enum slot slot, test_view view)
-{
-    d->views[slot] = view;
-    d->call.given[slot] = true;
-    d->call.tensors[slot] = view.tensor;
-}
-
-static void add_output(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndim, const int64_t *shape)
-{
-    if (d->add) {
-        d->add(d, slot, dtype, ndim, shape);
-        return;
-    }
-    give(d, slot, make_view(d, dtype, ndim, shape, false));
-}
-
-static void write_input(test_drawing *d, enum slot slot, const void *elements)
-{
-    test_view *view = &d->views[slot];
-
-    test_view_write(&view->tensor, elements);
-    memcpy(view->before, view->guarded.memory, view->size);
-}
-
-/* An input with values; x is never one repeated element. */
-static void add_input(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndim, const int64_t *shape)
-{
-    if (d->add) {
-        d->add(d, slot, dtype, ndim, shape);
-        return;
-    }
-    test_view view = make_view(d, dtype, ndim, shape, true);
-
-    if (slot == X && test_repeats_one_element(&view.tensor)) {
-        test_view_free(&view);
-        view = test_view_make(dtype, ndim, view.tensor.shape, TEST_CONTIGUOUS);
-    }
-    const size_t count = test_count(ndim, view.tensor.shape);
-    void *elements = malloc(count * npuq_dtype_size(dtype) + 1);
-    assert_non_null(elements);
-    const bool finite = !one_in(d, 3);
-    const bool few = !finite && one_in(d, 2) && count > 16; /* NaN and infinities in one place only */
-    if (d->fill) {
-        d->fill(&d->call, slot, elements, dtype, count);
-    } else {
-        test_fill(elements, dtype, count, finite || few);
-        if (few) {
-            test_fill((char *)elements + d->choose(count - 16) * npuq_dtype_size(dtype), dtype, 16, false);
-        }
-    }
-    give(d, slot, view);
-    write_input(d, slot, elements);
-    free(elements);
-}
-
 /* One value for all, or `count` values. */
 static void add_vector(test_drawing *d, enum slot slot, npuq_dtype dtype, int64_t count)
 {
     const int64_t extent = one_in(d, 4) ? 1 : count;
 
-    add_input(d, slot, dtype, 1, &extent);
+    d->add(d, slot, dtype, 1, &extent);
 }
 
 static int compare_ends(const void *a, const void *b)
@@ -270,22 +201,13 @@ static int compare_ends(const void *a, const void *b)
 static void add_groups(test_drawing *d, int64_t rows, int64_t groups)
 {
     const npuq_dtype dtype = ONE_OF(d, indices);
-    int32_t short_ends[TEST_GROUPS];
 
     d->groups = groups;
     for (int64_t e = 0; e < groups; e++) {
         d->ends[e] = e == groups - 1 ? rows : (int64_t)d->choose((size_t)rows + 1);
     }
     qsort(d->ends, (size_t)groups, sizeof *d->ends, compare_ends);
-    for (int64_t e = 0; e < groups; e++) {
-        short_ends[e] = (int32_t)d->ends[e];
-    }
-    if (d->add) {
-        d->add(d, GROUP_INDEX, dtype, 1, &groups);
-        return;
-    }
-    give(d, GROUP_INDEX, test_view_make(dtype, 1, &groups, one_in(d, 2) ? TEST_STRIDED : TEST_CONTIGUOUS));
-    write_input(d, GROUP_INDEX, dtype == NPUQ_INT64 ? (const void *)d->ends : (const void *)short_ends);
+    d->add(d, GROUP_INDEX, dtype, 1, &groups);
 }
 
 static void draw_quantize(test_drawing *d)
@@ -303,12 +225,12 @@ static void draw_quantize(test_drawing *d)
     int64_t shape[NPUQ_MAX_NDIM] = {1, 1, 1, 1, 1, 1, 1, 1};
     shape[broadcast ? along : 0] = single ? 1 : d->shape[along];
     const npuq_dtype scales = float_of(d);
-    add_input(d, X, float_of(d), d->ndim, d->shape);
-    add_input(d, SCALES, scales, broadcast ? d->ndim : 1, shape);
+    d->add(d, X, float_of(d), d->ndim, d->shape);
+    d->add(d, SCALES, scales, broadcast ? d->ndim : 1, shape);
     if (!one_in(d, 3)) {
-        add_input(d, ZERO_POINTS, c->div_mode ? ONE_OF(d, offsets) : scales, broadcast ? d->ndim : 1, shape);
+        d->add(d, ZERO_POINTS, c->div_mode ? ONE_OF(d, offsets) : scales, broadcast ? d->ndim : 1, shape);
     }
-    add_output(d, Y, y, d->ndim, d->shape);
+    d->add(d, Y, y, d->ndim, d->shape);
 }
 
 static void draw_group_quant(test_drawing *d)
@@ -320,13 +242,13 @@ static void draw_group_quant(test_drawing *d)
 
     draw_shape(d, 2, 2, y);
     const int64_t scale_shape[] = {groups, d->shape[1]};
-    add_input(d, X, float_of(d), 2, d->shape);
-    add_input(d, SCALE, scale, 2, scale_shape);
+    d->add(d, X, float_of(d), 2, d->shape);
+    d->add(d, SCALE, scale, 2, scale_shape);
     add_groups(d, d->shape[0], groups);
     if (!one_in(d, 3)) {
-        add_input(d, OFFSET, scale, one_in(d, 2) ? 0 : 1, &one);
+        d->add(d, OFFSET, scale, one_in(d, 2) ? 0 : 1, &one);
     }
-    add_output(d, Y, y, 2, d->shape);
+    d->add(d, Y, y, 2, d->shape);
 }
 
 static void draw_trans_quant_param(test_drawing *d)
@@ -343,11 +265,11 @@ static void draw_trans_quant_param(test_drawing *d)
     const int64_t one[] = {1, 1};
 
     d->call.round_mode = one_in(d, 2) ? NPUQ_ROUND_NEAREST : NPUQ_ROUND_TRUNCATE;
-    add_input(d, SCALE, NPUQ_FLOAT32, ndim, (single == 1 ? one : many) + 2 - ndim);
+    d->add(d, SCALE, NPUQ_FLOAT32, ndim, (single == 1 ? one : many) + 2 - ndim);
     if (has_offset) {
-        add_input(d, OFFSET, NPUQ_FLOAT32, offset_ndim, (single == 2 ? one : many) + 2 - offset_ndim);
+        d->add(d, OFFSET, NPUQ_FLOAT32, offset_ndim, (single == 2 ? one : many) + 2 - offset_ndim);
     }
-    add_output(d, Y, ONE_OF(d, words), y_ndim, many + 2 - y_ndim);
+    d->add(d, Y, ONE_OF(d, words), y_ndim, many + 2 - y_ndim);
 }
 
 /* An output or input with a value for each row, or one for the tensor. as_column: [S, 1]. */
@@ -363,9 +285,9 @@ static void add_of_rows(test_drawing *d, enum slot slot, bool as_column)
     }
 
     if (test_is_output(d->call.op, slot)) {
-        add_output(d, slot, NPUQ_FLOAT32, ndim, shape);
+        d->add(d, slot, NPUQ_FLOAT32, ndim, shape);
     } else {
-        add_input(d, slot, NPUQ_FLOAT32, ndim, shape);
+        d->add(d, slot, NPUQ_FLOAT32, ndim, shape);
     }
 }
 
@@ -383,15 +305,15 @@ static void draw_dynamic(test_drawing *d)
     d->call.scale_form = op == TEST_DYNAMIC_QUANT && one_in(d, 2) ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT;
     draw_shape(d, 1, MOST_DIMENSIONS, y);
     const int64_t smooth_shape[] = {groups, d->shape[d->ndim - 1]};
-    add_input(d, X, float_of(d), d->ndim, d->shape);
+    d->add(d, X, float_of(d), d->ndim, d->shape);
     if (grouped || one_in(d, 2)) {
-        add_input(d, SMOOTH_SCALES, float_of(d), grouped ? 2 : 1, smooth_shape + !grouped);
+        d->add(d, SMOOTH_SCALES, float_of(d), grouped ? 2 : 1, smooth_shape + !grouped);
     }
     if (grouped) {
         add_groups(d, (int64_t)test_count(d->ndim - 1, d->shape), groups);
     }
     if (op != TEST_DYNAMIC_QUANT_MIN_MAX) {
-        add_output(d, Y, y, d->ndim, d->shape);
+        d->add(d, Y, y, d->ndim, d->shape);
     }
     add_of_rows(d, ranges ? MIN : SCALE, as_column);
     if (op != TEST_DYNAMIC_QUANT) {
@@ -415,9 +337,9 @@ static void draw_dynamic_block_quant(test_drawing *d)
     d->call.min_scale = ONE_OF(d, min_scales);
     memcpy(shape, d->shape, sizeof shape);
     shape[d->ndim - 1] = (columns + block - 1) / block;
-    add_input(d, X, float_of(d), d->ndim, d->shape);
-    add_output(d, Y, y, d->ndim, d->shape);
-    add_output(d, SCALE, NPUQ_FLOAT32, d->ndim, shape);
+    d->add(d, X, float_of(d), d->ndim, d->shape);
+    d->add(d, Y, y, d->ndim, d->shape);
+    d->add(d, SCALE, NPUQ_FLOAT32, d->ndim, shape);
 }
 
 static void draw_params(test_drawing *d)
@@ -425,11 +347,11 @@ static void draw_params(test_drawing *d)
     d->call.y_dtype = d->call.op == TEST_DYNAMIC_QUANT_PARAMS ? ONE_OF(d, narrow) : draw_symmetric(d);
     d->call.scale_form = one_in(d, 2) ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT;
     draw_shape(d, 0, MOST_DIMENSIONS, NPUQ_FLOAT32);
-    add_input(d, MIN, NPUQ_FLOAT32, d->ndim, d->shape);
-    add_input(d, MAX, NPUQ_FLOAT32, d->ndim, d->shape);
-    add_output(d, SCALE, NPUQ_FLOAT32, d->ndim, d->shape);
+    d->add(d, MIN, NPUQ_FLOAT32, d->ndim, d->shape);
+    d->add(d, MAX, NPUQ_FLOAT32, d->ndim, d->shape);
+    d->add(d, SCALE, NPUQ_FLOAT32, d->ndim, d->shape);
     if (d->call.op == TEST_DYNAMIC_QUANT_PARAMS) {
-        add_output(d, OFFSET, NPUQ_FLOAT32, d->ndim, d->shape);
+        d->add(d, OFFSET, NPUQ_FLOAT32, d->ndim, d->shape);
     }
 }
 
@@ -446,12 +368,12 @@ static void draw_anti_quant(test_drawing *d)
         groups--;
     }
     const int64_t shape[] = {groups, d->ndim > 0 && (grouped || !one_in(d, 4)) ? d->shape[d->ndim - 1] : 1};
-    add_input(d, X, x, d->ndim, d->shape);
-    add_input(d, SCALE, scale, grouped ? 2 : 1, shape + !grouped);
+    d->add(d, X, x, d->ndim, d->shape);
+    d->add(d, SCALE, scale, grouped ? 2 : 1, shape + !grouped);
     if (!one_in(d, 3)) {
-        add_input(d, OFFSET, scale, grouped ? 2 : 1, shape + !grouped);
+        d->add(d, OFFSET, scale, grouped ? 2 : 1, shape + !grouped);
     }
-    add_output(d, Y, y, d->ndim, d->shape);
+    d->add(d, Y, y, d->ndim, d->shape);
 }
 
 static void draw_dequant(test_drawing *d)
@@ -459,37 +381,34 @@ static void draw_dequant(test_drawing *d)
     const npuq_dtype y = float_of(d);
 
     draw_shape(d, 1, MOST_DIMENSIONS, NPUQ_INT32);
-    add_input(d, X, NPUQ_INT32, d->ndim, d->shape);
+    d->add(d, X, NPUQ_INT32, d->ndim, d->shape);
     add_vector(d, WEIGHT_SCALE, float_of(d), d->shape[d->ndim - 1]);
     if (!one_in(d, 3)) {
         add_of_rows(d, ACTIVATION_SCALE, one_in(d, 3));
     }
     if (!one_in(d, 4)) {
-        add_input(d, BIAS, ONE_OF(d, biases), 1, &d->shape[d->ndim - 1]);
+        d->add(d, BIAS, ONE_OF(d, biases), 1, &d->shape[d->ndim - 1]);
     }
-    add_output(d, Y, y, d->ndim, d->shape);
+    d->add(d, Y, y, d->ndim, d->shape);
 }
 
 static void draw_requant(test_drawing *d)
 {
     const npuq_dtype y = one_in(d, 2) ? NPUQ_FLOAT16 : NPUQ_INT8;
 
+    d->call.y_dtype = y; /* decides which words are allowed */
     draw_shape(d, 1, MOST_DIMENSIONS, NPUQ_INT32);
-    add_input(d, X, NPUQ_INT32, d->ndim, d->shape);
+    d->add(d, X, NPUQ_INT32, d->ndim, d->shape);
     const int64_t row[] = {1, d->shape[d->ndim - 1]};
     if (one_in(d, 3)) {
-        add_input(d, WORDS, ONE_OF(d, words), 2, row);
+        d->add(d, WORDS, ONE_OF(d, words), 2, row);
     } else {
         add_vector(d, WORDS, ONE_OF(d, words), row[1]);
     }
-    if (y == NPUQ_FLOAT16 && !d->add) {
-        test_view_any_flags(&d->views[WORDS].tensor);
-        memcpy(d->views[WORDS].before, d->views[WORDS].guarded.memory, d->views[WORDS].size);
-    }
     if (one_in(d, 2)) {
-        add_input(d, BIAS, NPUQ_INT32, 1, &d->shape[d->ndim - 1]);
+        d->add(d, BIAS, NPUQ_INT32, 1, &d->shape[d->ndim - 1]);
     }
-    add_output(d, Y, y, d->ndim, d->shape);
+    d->add(d, Y, y, d->ndim, d->shape);
 }
 
 void test_draw_call(test_drawing *d)
@@ -511,133 +430,4 @@ void test_draw_call(test_drawing *d)
     case TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY: draw_dynamic(d); break;
     case TEST_OPERATORS: break;
     }
-}
-
-void test_free_drawing(test_drawing *d)
-{
-    for (int slot = 0; slot < SLOTS; slot++) {
-        if (d->call.given[slot]) {
-            test_view_free(&d->views[slot]);
-        }
-    }
-}
-
-void test_draw_elements(test_drawing *d)
-{
-    const test_drawing undrawn = *d;
-
-    for (test_draw_call(d); test_count(d->ndim, d->shape) == 0; test_draw_call(d)) {
-        test_free_drawing(d);
-        *d = undrawn;
-    }
-}
-
-npuq_call test_draw_prepared(test_drawing *d)
-{
-    const test_drawing undrawn = *d;
-    npuq_call prepared;
-
-    for (;;) {
-        test_draw_call(d);
-        if (test_call_prepare(&prepared, &d->call) == NPUQ_OK) {
-            return prepared;
-        }
-        /* The library prepares no range per tensor, and refuses some calls without elements. */
-        if (test_count(d->ndim, d->shape) > 0 &&
-            !(test_finds_ranges(d->call.op) && d->call.quant_mode == NPUQ_PER_TENSOR)) {
-            fail_msg("not prepared: %s", npuq_last_error());
-        }
-        test_free_drawing(d);
-        *d = undrawn;
-    }
-}
-
-/* ---- what they write -------------------------------------------------------------------------------------------- */
-
-static bool is_given_output(const test_drawing *d, int slot)
-{
-    return d->call.given[slot] && test_is_output(d->call.op, (enum slot)slot);
-}
-
-void test_restore_outputs(const test_drawing *d)
-{
-    for (int slot = 0; slot < SLOTS; slot++) {
-        if (is_given_output(d, slot)) {
-            memcpy(d->views[slot].guarded.memory, d->views[slot].before, d->views[slot].size);
-        }
-    }
-}
-
-test_outcome test_expect_outcome(const test_drawing *d)
-{
-    test_outcome outcome = {{NULL}};
-
-    if (test_call_run(&d->call) != NPUQ_OK) {
-        fail_msg("%s", npuq_last_error());
-    }
-    for (int slot = 0; slot < SLOTS; slot++) {
-        if (is_given_output(d, slot)) {
-            outcome.bytes[slot] = malloc(d->views[slot].size + 1);
-            assert_non_null(outcome.bytes[slot]);
-            memcpy(outcome.bytes[slot], d->views[slot].guarded.memory, d->views[slot].size);
-        }
-    }
-    test_restore_outputs(d);
-    return outcome;
-}
-
-void test_free_outcome(test_outcome *outcome)
-{
-    for (int slot = 0; slot < SLOTS; slot++) {
-        free(outcome->bytes[slot]);
-    }
-}
-
-test_copy test_copy_call(const test_drawing *d)
-{
-    test_copy copy = {.call = d->call};
-
-    for (int slot = 0; slot < SLOTS; slot++) {
-        const test_view *view = &d->views[slot];
-
-        if (is_given_output(d, slot)) {
-            copy.outputs.bytes[slot] = malloc(view->size + 1);
-            if (!copy.outputs.bytes[slot]) {
-                abort();
-            }
-            memcpy(copy.outputs.bytes[slot], view->before, view->size);
-            copy.call.tensors[slot].data =
-                copy.outputs.bytes[slot] + ((unsigned char *)view->tensor.data - view->guarded.memory);
-        }
-    }
-    return copy;
-}
-
-void test_free_copy(test_copy *copy)
-{
-    test_free_outcome(&copy->outputs);
-}
-
-bool test_copy_is(const test_copy *copy, const test_drawing *d, const test_outcome *expected)
-{
-    for (int slot = 0; slot < SLOTS; slot++) {
-        if (expected->bytes[slot] &&
-            memcmp(copy->outputs.bytes[slot], expected->bytes[slot], d->views[slot].size) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-void test_check_outcome(const test_drawing *d, const test_outcome *expected, const char *name, const char *how)
-{
-    for (int slot = 0; slot < SLOTS; slot++) {
-        const test_view *view = &d->views[slot];
-
-        if (d->call.given[slot]) {
-            test_same(view->guarded.memory, expected && is_given_output(d, slot) ? expected->bytes[slot] : view->before,
-                      view->size, "%s, %s: %s", name, slot_names[slot], how);
-        }
-    }
-    test_restore_outputs(d);
 }

@@ -81,7 +81,7 @@ struct test_drawing {
     size_t (*choose)(size_t end); /* gives 0 to end - 1 */
     /* Fills the elements of an input; null: test_fill() does. */
     void (*fill)(const test_call *call, enum slot slot, void *elements, npuq_dtype dtype, size_t count);
-    /* Adds an argument without a view and without values; null: with both. */
+    /* Adds an argument: test_add_view(), or a function that makes no view and no values. */
     void (*add)(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndim, const int64_t *shape);
     /* Fills d->shape for d->ndim; the last extent has to be a multiple of `multiple`. */
     void (*draw_shape)(test_drawing *d, int64_t multiple);
@@ -97,6 +97,9 @@ struct test_drawing {
     int64_t ends[TEST_GROUPS]; /* of the groups of rows */
     int64_t groups;
 };
+
+/* Adds a view with values. */
+void test_add_view(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndim, const int64_t *shape);
 
 /* Draws types, shape, options, layouts and values for the operator of d->call. The library may refuse a call without
  * elements. */

@@ -41,7 +41,7 @@ static bool make_rows(struct random_call *random, const npuq_tensor *x, size_t (
 
 bool random_call_make(struct random_call *random, unsigned op, size_t (*choose)(size_t end))
 {
-    test_drawing d = {.choose = choose};
+    test_drawing d = {.choose = choose, .add = test_add_view};
     const npuq_tensor *operands[OPERANDS] = {NULL};
     const test_call *c = &d.call;
 

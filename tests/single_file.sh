@@ -98,8 +98,8 @@ plain_c() {
     [ "$has_cmocka" ] || return 0
     check "$1, operators" env NPUQ_TEST_SHARE=50 sh -c '"$@" -o operators && ./operators' sh \
         $cc -O1 -D_DEFAULT_SOURCE "-I$source/include" "-I$source/src" "$source/tests/test_operators.c" \
-        "$source/tests/calls.c" "$source/tests/oracle.c" objects-native/support.o objects-native/npuq_ref.o plain.o $2 \
-        -lcmocka -lm -lpthread
+        "$source/tests/calls.c" "$source/tests/drawings.c" "$source/tests/oracle.c" objects-native/support.o \
+        objects-native/npuq_ref.o plain.o $2 -lcmocka -lm -lpthread
 }
 object plain.o -std=c99 -O1 -DNPUQ_PLAIN_C -Wno-unused
 plain_c "$cc, NPUQ_PLAIN_C" ""

@@ -122,7 +122,7 @@ bool check_allocations(size_t (*so_far)(void), bool asks_first)
 {
     static bool seeded;
     static const npuq_executor here = {run_here, NULL};
-    test_drawing d = {.choose = test_below};
+    test_drawing d = {.choose = test_below, .add = test_add_view};
     bool passed = true;
     npuq_call prepared;
     size_t start = so_far();
@@ -139,6 +139,7 @@ bool check_allocations(size_t (*so_far)(void), bool asks_first)
     }
     for (size_t number = 0; number < 4 * TEST_OPERATORS; number++) {
         d = (test_drawing){.choose = test_below,
+                           .add = test_add_view,
                            .call.op = (enum test_operator)(number % TEST_OPERATORS),
                            .large = number < TEST_OPERATORS};
         test_reseed(number);
@@ -174,7 +175,7 @@ bool check_allocations(size_t (*so_far)(void), bool asks_first)
     }
     printf("# %zu allocations by %s\n", so_far() - start, asks_first ? "npuq_last_error()" : "the first failure");
     for (size_t number = 0; number < TEST_OPERATORS; number++) {
-        d = (test_drawing){.choose = test_below, .call.op = (enum test_operator)number};
+        d = (test_drawing){.choose = test_below, .add = test_add_view, .call.op = (enum test_operator)number};
         test_reseed(number);
         test_draw_elements(&d);
         for (int slot = 0; slot < SLOTS; slot++) {

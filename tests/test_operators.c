@@ -948,7 +948,7 @@ static void test_kind(void **state)
         const int rounds = test_rounds(kind->rounds > 0 ? kind->rounds : any_rounds[now.op]);
 
         for (now.number = 0; now.number < rounds; now.number++) {
-            test_drawing d = {.choose = test_below, .call.op = now.op, .all_contiguous = true};
+            test_drawing d = {.choose = test_below, .add = test_add_view, .call.op = now.op, .all_contiguous = true};
 
             test_describe_faults(describe); /* cmocka takes the signals for each test */
             test_reseed((uint64_t)(((kind - kinds) * TEST_OPERATORS + (int)now.op) * 100000 + now.number));

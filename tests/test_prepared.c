@@ -49,8 +49,11 @@ enum { SIZES_0, REFUSALS };
 
 static test_drawing undrawn(void)
 {
-    return (test_drawing){
-        .choose = test_below, .call.op = op, .all_contiguous = test_one_in(3), .large = test_one_in(4)};
+    return (test_drawing){.choose = test_below,
+                          .add = test_add_view,
+                          .call.op = op,
+                          .all_contiguous = test_one_in(3),
+                          .large = test_one_in(4)};
 }
 
 static test_drawing draw_prepared(void)

@@ -109,8 +109,10 @@ static void test_stack(void **unused)
     assert_true(stack != MAP_FAILED);
     base = stack_of(do_nothing, NULL); /* the system's own part */
     for (size_t number = 0; number < CALLS; number++) {
-        test_drawing d = {
-            .choose = test_below, .call.op = (enum test_operator)(number % TEST_OPERATORS), .large = true};
+        test_drawing d = {.choose = test_below,
+                          .add = test_add_view,
+                          .call.op = (enum test_operator)(number % TEST_OPERATORS),
+                          .large = true};
         const npuq_executor measuring = {run_measured, &in_tasks};
         npuq_call prepared;
 

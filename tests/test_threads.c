@@ -24,6 +24,7 @@ typedef struct work {
 static work draw_work(size_t number)
 {
     work w = {.drawing = {.choose = test_below,
+                          .add = test_add_view,
                           .large = true,
                           .has_shape = number < CALLS / 2,
                           .ndim = 2,

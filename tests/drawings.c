@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Drawn calls whose arguments are views with guard pages around them, and what such calls write. */
+#include "calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool chance(const test_drawing *d, size_t n)
+{
+    return d->choose(n) == n - 1;
+}
+
+static test_view make_view(const test_drawing *d, npuq_dtype dtype, int ndim, const int64_t *shape, bool is_input)
+{
+    const test_layout layout = d->all_contiguous || chance(d, 3) ? TEST_CONTIGUOUS
+                               : is_input && chance(d, 3)        ? TEST_BROADCAST
+                                                                 : TEST_STRIDED;
+    int64_t stored[NPUQ_MAX_NDIM];
+
+    memcpy(stored, shape, (size_t)ndim * sizeof *stored);
+    if (dtype == NPUQ_QUINT4X2) {
+        stored[ndim - 1] /= 8;
+    }
+    return test_view_make(dtype, ndim, stored, layout);
+}
+
+static void give(test_drawing *d, enum slot slot, test_view view)
+{
+    d->views[slot] = view;
+    d->call.given[slot] = true;
+    d->call.tensors[slot] = view.tensor;
+}
+
+static void write_input(test_drawing *d, enum slot slot, const void *elements)
+{
+    test_view *view = &d->views[slot];
+
+    test_view_write(&view->tensor, elements);
+    memcpy(view->before, view->guarded.memory, view->size);
+}
+
+/* An input with values; x is never one repeated element. */
+static void add_input(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndim, const int64_t *shape)
+{
+    test_view view = make_view(d, dtype, ndim, shape, true);
+
+    if (slot == X && test_repeats_one_element(&view.tensor)) {
+        test_view_free(&view);
+        view = test_view_make(dtype, ndim, view.tensor.shape, TEST_CONTIGUOUS);
+    }
+    const size_t count = test_count(ndim, view.tensor.shape);
+    void *elements = malloc(count * npuq_dtype_size(dtype) + 1);
+    assert_non_null(elements);
+    const bool finite = !chance(d, 3);
+    const bool few = !finite && chance(d, 2) && count > 16; /* NaN and infinities in one place only */
+    if (d->fill) {
+        d->fill(&d->call, slot, elements, dtype, count);
+    } else {
+        test_fill(elements, dtype, count, finite || few);
+        if (few) {
+            test_fill((char *)elements + d->choose(count - 16) * npuq_dtype_size(dtype), dtype, 16, false);
+        }
+    }
+    give(d, slot, view);
+    write_input(d, slot, elements);
+    free(elements);
+    if (slot == WORDS && d->call.y_dtype == NPUQ_FLOAT16) {
+        test_view_any_flags(&d->views[WORDS].tensor);
+        memcpy(d->views[WORDS].before, d->views[WORDS].guarded.memory, d->views[WORDS].size);
+    }
+}
+
+static void add_groups(test_drawing *d, npuq_dtype dtype)
+{
+    int32_t ends[TEST_GROUPS];
+
+    for (int64_t e = 0; e < d->groups; e++) {
+        ends[e] = (int32_t)d->ends[e];
+    }
+    give(d, GROUP_INDEX, test_view_make(dtype, 1, &d->groups, chance(d, 2) ? TEST_STRIDED : TEST_CONTIGUOUS));
+    write_input(d, GROUP_INDEX, dtype == NPUQ_INT64 ? (const void *)d->ends : (const void *)ends);
+}
+
+void test_add_view(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndim, const int64_t *shape)
+{
+    if (slot == GROUP_INDEX) {
+        add_groups(d, dtype);
+    } else if (test_is_output(d->call.op, slot)) {
+        give(d, slot, make_view(d, dtype, ndim, shape, false));
+    } else {
+        add_input(d, slot, dtype, ndim, shape);
+    }
+}
+
+void test_free_drawing(test_drawing *d)
+{
+    for (int slot = 0; slot < SLOTS; slot++) {
+        if (d->call.given[slot]) {
+            test_view_free(&d->views[slot]);
+        }
+    }
+}
+
+void test_draw_elements(test_drawing *d)
+{
+    const test_drawing undrawn = *d;
+
+    for (test_draw_call(d); test_count(d->ndim, d->shape) == 0; test_draw_call(d)) {
+        test_free_drawing(d);
+        *d = undrawn;
+    }
+}
+
+npuq_call test_draw_prepared(test_drawing *d)
+{
+    const test_drawing undrawn = *d;
+    npuq_call prepared;
+
+    for (;;) {
+        test_draw_call(d);
+        if (test_call_prepare(&prepared, &d->call) == NPUQ_OK) {
+            return prepared;
+        }
+        /* The library prepares no range per tensor, and refuses some calls without elements. */
+        if (test_count(d->ndim, d->shape) > 0 &&
+            !(test_finds_ranges(d->call.op) && d->call.quant_mode == NPUQ_PER_TENSOR)) {
+            fail_msg("not prepared: %s", npuq_last_error());
+        }
+        test_free_drawing(d);
+        *d = undrawn;
+    }
+}
+
+/* ---- what they write -------------------------------------------------------------------------------------------- */
+
+static bool is_given_output(const test_drawing *d, int slot)
+{
+    return d->call.given[slot] && test_is_output(d->call.op, (enum slot)slot);
+}
+
+void test_restore_outputs(const test_drawing *d)
+{
+    for (int slot = 0; slot < SLOTS; slot++) {
+        if (is_given_output(d, slot)) {
+            memcpy(d->views[slot].guarded.memory, d->views[slot].before, d->views[slot].size);
+        }
+    }
+}
+
+test_outcome test_expect_outcome(const test_drawing *d)
+{
+    test_outcome outcome = {{NULL}};
+
+    if (test_call_run(&d->call) != NPUQ_OK) {
+        fail_msg("%s", npuq_last_error());
+    }
+    for (int slot = 0; slot < SLOTS; slot++) {
+        if (is_given_output(d, slot)) {
+            outcome.bytes[slot] = malloc(d->views[slot].size + 1);
+            assert_non_null(outcome.bytes[slot]);
+            memcpy(outcome.bytes[slot], d->views[slot].guarded.memory, d->views[slot].size);
+        }
+    }
+    test_restore_outputs(d);
+    return outcome;
+}
+
+void test_free_outcome(test_outcome *outcome)
+{
+    for (int slot = 0; slot < SLOTS; slot++) {
+        free(outcome->bytes[slot]);
+    }
+}
+
+test_copy test_copy_call(const test_drawing *d)
+{
+    test_copy copy = {.call = d->call};
+
+    for (int slot = 0; slot < SLOTS; slot++) {
+        const test_view *view = &d->views[slot];
+
+        if (is_given_output(d, slot)) {
+            copy.outputs.bytes[slot] = malloc(view->size + 1);
+            if (!copy.outputs.bytes[slot]) {
+                abort();
+            }
+            memcpy(copy.outputs.bytes[slot], view->before, view->size);
+            copy.call.tensors[slot].data =
+                copy.outputs.bytes[slot] + ((unsigned char *)view->tensor.data - view->guarded.memory);
+        }
+    }
+    return copy;
+}
+
+void test_free_copy(test_copy *copy)
+{
+    test_free_outcome(&copy->outputs);
+}
+
+bool test_copy_is(const test_copy *copy, const test_drawing *d, const test_outcome *expected)
+{
+    for (int slot = 0; slot < SLOTS; slot++) {
+        if (expected->bytes[slot] &&
+            memcmp(copy->outputs.bytes[slot], expected->bytes[slot], d->views[slot].size) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void test_check_outcome(const test_drawing *d, const test_outcome *expected, const char *name, const char *how)
+{
+    for (int slot = 0; slot < SLOTS; slot++) {
+        const test_view *view = &d->views[slot];
+
+        if (d->call.given[slot]) {
+            test_same(view->guarded.memory, expected && is_given_output(d, slot) ? expected->bytes[slot] : view->before,
+                      view->size, "%s, %s: %s", name, slot_names[slot], how);
+        }
+    }
+    test_restore_outputs(d);
+}
