@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of cases. A case is an operator with its mode, types and shape; its name says all of them:
- *
- *     operator/mode/parameters/x-y/shape[/variant][/tN]      quantize/mul/uniform/f32-i8/4096x4096 */
+/* Cases. A case is an operator with its mode, types and shape. Its name says all of them; cases.py has the list. */
 #ifndef NPUQ_BENCH_CASES_H
 #define NPUQ_BENCH_CASES_H
 
@@ -51,19 +49,6 @@ enum bench_baseline {
     BENCH_ONE_THREAD  /* the same call on one thread */
 };
 
-/* Why a case is in the list; a case may have several reasons. */
-enum {
-    BENCH_MODELS = 1,   /* a usual shape and type */
-    BENCH_SWEEP = 2,    /* one of a row of sizes */
-    BENCH_LAYOUT = 4,   /* the quantised dimension in the middle */
-    BENCH_OVERHEAD = 8, /* small calls */
-    BENCH_THREADS = 16, /* several threads against one */
-    BENCH_RARE = 32,    /* only with --full */
-    BENCH_SIZES = 64,   /* short rows, a long row, a large tensor */
-    BENCH_VIEWS = 128,  /* elements that do not follow each other */
-    BENCH_DATA = 256    /* data that saturates, NaN, subnormal numbers */
-};
-
 enum { BENCH_MAX_NDIM = 3 };
 
 struct bench_case {
@@ -79,19 +64,12 @@ struct bench_case {
     int64_t shape[BENCH_MAX_NDIM]; /* of elements of x */
     int64_t groups;                /* experts, where there are any */
     int threads;                   /* 0: as many as the command line says */
-    unsigned sets;
 };
 
 enum { BENCH_GROUP_COUNT = 64 };
 
-/* Returns the list, or null without memory; its length goes to *count. With ndim > 0, the list has the cases of ndim
- * dimensions, at this shape. The caller frees the list. */
-struct bench_case *bench_cases(int ndim, const int64_t *shape, size_t *count);
-
-const char *bench_dtype_name(npuq_dtype dtype); /* "f32" */
-const char *bench_operator_name(enum bench_operator op);
-const char *bench_mode_name(const struct bench_case *c);
-const char *bench_parameters_name(const struct bench_case *c);
+/* Reads the case's name. Returns null, or the part of the name that was not expected. */
+const char *bench_parse(const char *name, struct bench_case *c);
 
 bool bench_is_view(const struct bench_case *c);
 bool bench_is_dynamic(const struct bench_case *c); /* finds its scales itself, symmetric or not */

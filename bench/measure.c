@@ -485,29 +485,6 @@ double measure_call_ns(const struct timing *timing)
     return statistics_of(contestant.samples, rounds).median;
 }
 
-double measure_seconds(const struct bench_case *c, const struct plan *plan)
-{
-    const double bytes = (double)(bench_x_bytes(c) + bench_y_bytes(c));
-    const double call_ns = bytes / 15;
-    const double sample_ns = call_ns > plan->timing.sample_ns ? call_ns : plan->timing.sample_ns;
-    const int streams = (bench_has_non_temporal() ? 2 : 1) + 2;
-    int count;
-    const struct peer *const *all = peers(&count);
-    int others = 0;
-
-    for (int i = 0; i < count && plan->with_peers && !bench_is_view(c); i++) {
-        others += !all[i]->is_product;
-    }
-    const int parts = bench_is_small(c) ? 2 : 0;
-    const int contestants = plan->backend_count + (c->baseline != BENCH_NO_BASELINE) + parts + streams + others;
-    double rounds = plan->timing.budget_ns / (contestants * sample_ns);
-
-    rounds = rounds < plan->timing.min_rounds ? plan->timing.min_rounds : rounds;
-    rounds = rounds > plan->timing.max_rounds ? plan->timing.max_rounds : rounds;
-    /* 4, and a call before each sample: warming up; 10: data, the reference, ways for streams */
-    return 1e-9 * (contestants * (rounds + 4) * (sample_ns + call_ns) + 10 * bytes);
-}
-
 const char *run_kind_name(enum run_kind kind)
 {
     static const char *const names[] = {"ours",         "baseline", "peer",       "product", "prepared",

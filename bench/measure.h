@@ -79,9 +79,6 @@ bool measure(const struct bench_case *c, const struct plan *plan, const struct m
 /* The time of a call that only puts the caller's floating-point state aside and back. */
 double measure_call_ns(const struct timing *timing);
 
-/* The rough duration of measure(), on a machine of some 15 GB/s. */
-double measure_seconds(const struct bench_case *c, const struct plan *plan);
-
 const char *run_kind_name(enum run_kind kind);
 
 #endif

@@ -5,11 +5,16 @@ test looks at no time.
 
 NPUQUANT_BENCH is the path of npuquant-bench, NPUQ_SOURCE the folder of the source.
 """
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
 import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -19,6 +24,12 @@ CASE = re.compile(r"^(\w+(?:/[\w-]+){4,6})  \((\d+) bytes, in (L1|L2|L3|L3\+|mem
 LINE = re.compile(r"^  (\S.*?) +(\d+) +([\d.]+) (ns|us|ms) +([\d.]+) % +([\d.]+)(?: +([\d.]+))? +([\d.]+)(  .*)?$")
 BOUND = re.compile(r"^  bound by (stream|ports|latency): stream [\d.]+ (ns|us|ms), (ports [\d.]+ \2, )?latency "
                    r"[\d.]+ ns; the limit is [\d.]+ \2$")
+
+
+sys.path.insert(0, os.path.join(SOURCE, "bench"))
+loader = importlib.machinery.SourceFileLoader("bench_run", os.path.join(SOURCE, "bench", "run"))
+script = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench_run", loader))
+loader.exec_module(script)
 
 
 def bench(*options):
@@ -34,42 +45,48 @@ class Bench(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def good(self, *options):
-        done = bench(*options)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
-
     def names(self, *options):
-        return self.good("--list", *options).split()
+        return script.chosen(script.parsed(options))
+
+    def shown(self, *options):
+        """What bench/run prints of the cases."""
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text):
+            status = script.measure(script.command_of(script.parsed(options), BENCH), self.path("r.json"))
+        self.assertEqual(status, 0, text.getvalue())
+        return text.getvalue()
 
     def refused(self, *options):
-        """Returns the message; checks that nothing else is written."""
-        done = bench(*options, "--json", self.path("none.json"))
+        """Returns the message of bench/run, or of npuquant-bench, which writes nothing else."""
+        try:
+            command = script.command_of(script.parsed(options), BENCH)
+        except SystemExit as error:
+            return f"{error.code}\n"
+        done = bench(*command[1:])
         self.assertEqual((done.returncode, done.stdout), (1, ""), options)
-        self.assertFalse(os.path.exists(self.path("none.json")))
         return done.stderr
 
     def results(self, *options):
-        self.good("--quick", "--json", self.path("r.json"), *options)
+        self.shown("--quick", *options)
         with open(self.path("r.json"), encoding="utf-8") as file:
-            return json.load(file)
+            head, *cases = map(json.loads, file)
+        return {**head, "cases": cases}
 
     # ---- what the output says ----
 
     def test_explained_first(self):
-        """The machine, the run's duration and each column stand before the first case."""
-        text = self.good("--quick", "--filter",
+        """The machine and each column stand before the first case."""
+        text = self.shown("--quick", "--filter",
                          "quantize/mul/uniform/f32-i8/1x128$,dynamic_quant_asymmetric/token/plain/f32-i8/1x4096")
         lines = text.splitlines()
         first = next(i for i, line in enumerate(lines) if CASE.match(line))
         before = "\n".join(lines[:first])
         self.assertRegex(before, r"Machine: .+, \d+ processors?, L1 \d+ KiB, L2 \d+ KiB, L3 \d+ KiB")
-        self.assertRegex(before, r"Chosen: 2 of \d+ cases\. This will take about \d+ s if nothing else is running\.")
         for column in lines[first - 1].replace("times as fast", "times_as_fast").replace(
                 "of the limit", "of_the_limit").split():
             self.assertRegex(before, rf"(?m)^{column.replace('_', ' ')}  +\S")
         self.assertIn("\nThe limit is the longer of two times: ", before)
-        self.assertRegex(before, r"Vectors of \d+ float32 in a nanosecond|not known: limits leave ports out")
+        self.assertRegex(before, r"\nVector instructions in a nanosecond: (loads [\d.]+, |not known; limits leave ports out)")
         for line in lines[first:]:
             self.assertTrue(CASE.match(line) or LINE.match(line) or BOUND.match(line) or line.startswith("WARNING: "),
                             line)
@@ -79,7 +96,7 @@ class Bench(unittest.TestCase):
     def test_one_unit(self):
         """All times of a case have one unit, and none is less than one."""
         units = []
-        for line in self.good("--quick", "--filter", "quantize/mul/uniform/f32-i8/", "--backend", "all",
+        for line in self.shown("--quick", "--filter", "quantize/mul/uniform/f32-i8/", "--backend", "all",
                               "--max-elements", "200000").splitlines():
             if CASE.match(line):
                 units.append(set())
@@ -93,16 +110,11 @@ class Bench(unittest.TestCase):
             self.assertEqual(len(found), 1)
 
     def test_rare(self):
-        text = self.good("--quick", "--filter", "dynamic_quant_asymmetric/tensor/smooth/f32-i8/1x4096", "--no-peers")
-        self.assertIn("Chosen: 1 of ", text)
-        self.assertIn(", of them 1 rare ones, which only --filter and --full choose.", text)
-
-    def test_more_takes_longer(self):
-        def seconds(budget):
-            return int(re.search(r"about (\d+) s", self.good("--set", "overhead", "--max-elements", "128", "--budget",
-                                                             budget))[1])
-
-        self.assertLess(seconds("0.01"), seconds("0.4"))
+        """Only --filter and --full choose cases that no set has."""
+        name = "dynamic_quant_asymmetric/tensor/smooth/f32-i8/1x4096"
+        self.assertEqual(self.names("--filter", name), [name])
+        self.assertIn(name, self.names("--full"))
+        self.assertNotIn(name, self.names())
 
     # ---- ratios ----
 
@@ -218,7 +230,7 @@ class Bench(unittest.TestCase):
         loops multiply in another order. Products to int32 are not compared."""
         for case in self.results("--filter", "^anti_quant/,^dequant/,^requant/", "--max-elements", "10000",
                                  "--full")["cases"]:
-            reordered = "/token" in case["name"] and case["y"] == "f32"
+            reordered = "/token" in case["name"] and "-f32/" in case["name"]
             for run in case["runs"]:
                 self.assertEqual("differing" in run, run["kind"] == "peer" or run["who"] == "product to y")
                 self.assertLess(run.get("differing", 0), case["elements"] / (2 if reordered else 100) + 1,
@@ -310,7 +322,7 @@ class Bench(unittest.TestCase):
             data = self.results("--shape", shape, "--full", "--backend", "all", "--threads", "2")
             self.assertGreater(len(data["cases"]), 20)
             for case in data["cases"]:
-                self.assertEqual("x".join(map(str, case["shape"])), shape)
+                self.assertEqual(case["name"].split("/")[4], shape)
                 self.assertNotIn("failure", case)
                 self.assertGreater(len(case["runs"]), 3)
         self.results("--shape", "1", "--full")
@@ -318,21 +330,32 @@ class Bench(unittest.TestCase):
 
     def test_bad_shapes(self):
         for shape in ("", "0", "0x4", "4x", "x4", "4x4x4x4", "-1x2", "four", "4x4 ", "1048577x1048576", "9" * 40):
-            message = self.refused("--shape", shape)
-            self.assertRegex(message, r"^npuquant-bench: --shape: found '.*', expected .*\n$")
+            message = self.refused(f"--shape={shape}")
+            self.assertRegex(message, r"^bench/run: --shape: found '.*', expected .*\n$")
             self.assertEqual(message.count("\n"), 1)
         large = "1048576x1048576"
         message = self.refused("--shape", large)
-        self.assertRegex(message, r" takes \d+\.\d GiB of memory, this machine has \d+\.\d GiB; --max-elements")
+        self.assertRegex(message, r" takes \d+\.\d GiB of memory, this machine has \d+\.\d GiB\n$")
         self.assertIn(f"quantize/mul/uniform/f32-i8/{large}", self.names("--shape", large))
 
     # ---- other options ----
 
     def test_help(self):
-        text = self.good("--help")
-        for option in ("filter", "set", "full", "shape", "max-elements", "list", "backend", "threads", "no-peers",
-                       "budget", "quick", "no-pin", "prefetch", "huge-pages", "json"):
-            self.assertRegex(text, rf"(?m)^  --{option}\b")
+        """npuquant-bench says what its options mean, and bench/run takes them."""
+        for option in ("backend", "threads", "no-peers", "budget", "quick", "no-pin", "prefetch", "huge-pages"):
+            self.assertRegex(bench("--help").stdout, rf"(?m)^  --{option}\b")
+            self.assertTrue(hasattr(script.parsed([]), option.replace("-", "_")))
+
+    def test_wrong_names(self):
+        for name, found in (("quantise/mul/uniform/f32-i8/1x8", "quantise/mul/uniform/f32-i8/1x8"),
+                            ("quantize/mul/uniform/f32-i9/1x8", "i9/1x8"), ("quantize/mul/uniform/f32-i8/1x8x8", ""),
+                            ("quantize/mul/uniform/f32-i8/0x8", "0x8"), ("quantize/mul/uniform/f32-i8/8x8/odd", "odd"),
+                            ("quantize/mul/uniform/f32-i8/8x8/t1", "t1")):
+            done = bench("--quick", name)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertEqual(done.stderr, f"npuquant-bench: {name}: found '{found}', expected a part of a case's name; see "
+                             "--help\n")
+        self.assertEqual(bench().stderr, "npuquant-bench: cases: none is named; see --help\n")
 
     def test_filter_without_match(self):
         for words in ("quantise", "dynamic,quantise"):
@@ -340,29 +363,21 @@ class Bench(unittest.TestCase):
             self.assertIn("--filter: found 'quantise', expected a part of a case's name", message)
             for kind in ("quantize/mul/uniform/", "dynamic_quant_asymmetric/tensor/smooth/",
                          "trans_quant_param/nearest/channel/"):
-                self.assertEqual(message.count(f"\n  {kind}\n"), 1)
+                self.assertEqual(message.count(f"\n  {kind.rstrip('/')}\n"), 1)
 
     def test_wrong_options(self):
-        for options, text in ((("--set", "models,small"), "--set: found 'small', expected models, sweep, layout, "
-                               "overhead, threads, sizes, views or data"),
+        for options, text in ((("--set", "models,small"), "bench/run: --set: found 'small', expected models, sweep, layout, "
+                               "overhead, threads, sizes, views, data\n"),
                               (("--backend", "ref,sse"), "--backend: found 'sse', expected avx512, avx2, neon, generic, ref or"),
                               (("--backend", ""), "--backend: found '', expected avx512"),
                               (("--threads", "0"), "--threads: found '0', expected a number from 1 to "),
                               (("--budget", "long"), "--budget: found 'long', expected a number from 0 to 3600"),
-                              (("--json", self.folder), f"{self.folder}: "),
-                              (("--max-elements", "1"), "options: --filter, --set and --max-elements, or the number"),
-                              (("--shpae", "1x1"), "--shpae: unknown option; see --help"),
-                              (("--shape",), "")):
-            if options == ("--shape",):
-                self.assertEqual(bench("--shape").stderr, "npuquant-bench: --shape: a value is missing\n")
-            elif options[0] != "--json":
-                message = self.refused(*options)
-                self.assertIn(text, message)
-                self.assertEqual(message.count("\n"), 1)
-            else:
-                done = bench(*options)
-                self.assertEqual((done.returncode, done.stdout), (1, ""))
-                self.assertIn(text, done.stderr)
+                              (("--max-elements", "1"), "bench/run: no case is left; --full --list prints all\n")):
+            message = self.refused(*options)
+            self.assertIn(text, message)
+            self.assertEqual(message.count("\n"), 1)
+        self.assertEqual(bench("--shpae", "1x1").stderr, "npuquant-bench: --shpae: unknown option; see --help\n")
+        self.assertEqual(bench("--budget").stderr, "npuquant-bench: --budget: a value is missing\n")
 
     # ---- bench/run ----
 
@@ -397,12 +412,11 @@ class Bench(unittest.TestCase):
     def test_run_measures_only(self):
         text, changed = self.run_script(*self.options)
         self.assertEqual(changed, set())
-        self.assertIn("npuquant-bench --help", self.run_script("--help")[0])
+        self.assertIn("for npuquant-bench, whose --help", self.run_script("--help")[0])
         self.assertIn("\nquantize/mul/uniform/f32-i8/1x4096  (", text)
         self.assertIn("\n| quantize, float32 |", text)
         self.assertTrue(os.path.exists(self.path("build/bench.json")))
         self.assertEqual(self.run_script(*self.options, "--list"), (self.options[-1].replace("$", "\n"), set()))
-        self.assertFalse(os.path.exists(self.path("build/bench.json")))
 
     def test_run_records(self):
         """The machine's result file, its picture, and pages, with measurements made outside."""
@@ -414,7 +428,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(picture, f"docs/images/performance-{os.path.basename(path).replace('.json', '.svg')}")
         recorded = json.loads(self.read(self.path(f"tree/{path}")))
         with open(self.path("build/bench.json"), encoding="utf-8") as file:
-            case = json.load(file)["cases"][0]
+            _, case = map(json.loads, file)
         cell, = recorded["cells"]
         self.assertEqual((cell["case"], cell["ratios"]["Other"]), ("quantize/mul/uniform/f32-i8/1x4096", 1.5))
         self.assertAlmostEqual(cell["us"], case["runs"][0]["median_ns"] / 1e3, delta=0.01 * cell["us"])

@@ -34,7 +34,7 @@ def case(name, level, us, of_limit, bound, *runs):
             "runs": [run("ours", "avx512", 1e3 * us, 1), *runs]}
 
 
-BENCH = {"schema": "npuquant-bench-4", "version": "9.8.7", "date": "2030-01-02", "cpu": CPU, "compiler": "cc 1",
+BENCH = {"schema": "npuquant-bench-5", "version": "9.8.7", "date": "2030-01-02", "cpu": CPU, "compiler": "cc 1",
          "processors": 2, "caches": [32768, 1048576, 33554432], "cases": [
              case("quantize/mul/uniform/f32-i8/1x128", "L1", 0.05, 0.3, "latency", run("ours", "avx2", 60, 1.2),
                   run("prepared", "prepared", 20, 0.4), run("with tensors", "with tensors", 70, 1.4),
@@ -51,6 +51,12 @@ OUTSIDE = ("cell,shape,contestant,version,ns,ratio\n"
            "quantize/mul/uniform/f16-i8,64x1024,Other,abc,6000,1.5\n")
 
 
+def lines_of(bench):
+    """As npuquant-bench prints them."""
+    head = {key: value for key, value in bench.items() if key != "cases"}
+    return "".join(json.dumps(line) + "\n" for line in (head, *bench["cases"]))
+
+
 class Performance(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -60,8 +66,8 @@ class Performance(unittest.TestCase):
         shutil.copytree(os.path.join(SOURCE, "bench", "results"), self.path("bench/results"))
         for name in ("bench/page", *PAGES, *PICTURES):
             shutil.copy(os.path.join(SOURCE, name), self.path(name))
-        for name, data in (("bench.json", BENCH), ("peers.json", PEERS)):
-            self.write(name, json.dumps(data))
+        self.write("bench.json", lines_of(BENCH))
+        self.write("peers.json", json.dumps(PEERS))
         self.write("outside.csv", OUTSIDE)
 
     def path(self, name):
@@ -181,9 +187,9 @@ class Performance(unittest.TestCase):
 
     def test_wrong_files(self):
         self.assertIn("no results of npuquant-bench", self.page("--record", "peers.json", status=1))
-        self.write("old.json", json.dumps({**BENCH, "schema": "npuquant-bench-3"}))
-        self.assertIn("old.json: found the schema 'npuquant-bench-3', expected ", self.page("--show", "old.json", status=1))
-        self.write("other.json", json.dumps({**BENCH, "cpu": "B"}))
+        self.write("old.json", lines_of({**BENCH, "schema": "npuquant-bench-4"}))
+        self.assertIn("old.json: found the schema 'npuquant-bench-4', expected ", self.page("--show", "old.json", status=1))
+        self.write("other.json", lines_of({**BENCH, "cpu": "B"}))
         self.assertIn("measurements of two machines", self.page("--record", "bench.json", "other.json", status=1))
 
 

@@ -6,7 +6,7 @@
 enum { MIB = 1 << 20, CACHED_ROW_BYTES = 256 * 1024 }; /* longer rows come from memory in both passes */
 
 /* The first row that fits is taken. The last row fits all CPUs: it has nothing that costs one CPU as much as it brings
- * another. `npuquant-bench --distances` measures the numbers of a new row. */
+ * another. The numbers of a new row are tried one after the other, with `bench/run`. */
 static const npuq_tuning tunings[] = {
     /* Reads fastest from one stream; of float32, the third-level cache is too slow without prefetching. */
     {"AMD Zen 5", {NPUQ_CPU_AMD, 26, 0}, 8192, 1, false, 24 * MIB, 1 * MIB, 1024},
