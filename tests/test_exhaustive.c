@@ -14,8 +14,7 @@
 
 #define COUNT(ARRAY) (sizeof(ARRAY) / sizeof(ARRAY)[0])
 
-/* ---- blocks -------------------------------------------------------------------------------------------------------
- */
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
 enum { BLOCK = 65536, BLOCKS = 65536, THREADS = 2 };
 
@@ -94,8 +93,7 @@ static float float_of(uint32_t bits)
     return value;
 }
 
-/* ---- kernels: all float32 through every f32 row kernel, with some scales and offsets -------------------------------
- */
+/* ---- kernels: all float32 through every f32 row kernel, with some scales and offsets ----------------------------- */
 
 /* Products and quotients fall on and near ties, overflow, vanish, and pass through NaN. */
 static const struct {
@@ -285,8 +283,7 @@ static void test_all_quotients(void **unused)
     free(b);
 }
 
-/* ---- integers: every pattern as an int32 x, or as a float32 scale -------------------------------------------------
- */
+/* ---- integers: every pattern as an int32 x, or as a float32 scale ------------------------------------------------ */
 
 /* A pass over all patterns: each is an int32 x, or the float32 scale of an x that is 1. */
 typedef struct integer_pass {

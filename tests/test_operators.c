@@ -112,8 +112,7 @@ static void free_trial(trial *t)
     test_free_drawing(&t->d);
 }
 
-/* ---- ways: at once ------------------------------------------------------------------------------------------------
- */
+/* ---- ways: at once ----------------------------------------------------------------------------------------------- */
 
 /* A way runs the call and checks what it wrote. It returns false if there is no such way for the call. */
 typedef bool way_function(const trial *t);
@@ -189,8 +188,7 @@ static bool in_place(const trial *t)
     return true;
 }
 
-/* ---- ways: prepared -----------------------------------------------------------------------------------------------
- */
+/* ---- ways: prepared ---------------------------------------------------------------------------------------------- */
 
 /* False if the call cannot be prepared. The tensors that were given are gone afterwards. */
 static bool prepare(const trial *t, npuq_call *prepared)
@@ -425,8 +423,7 @@ static bool after_a_change_of_groups_or_words(const trial *t)
     return true;
 }
 
-/* ---- ways: in other floating-point states -------------------------------------------------------------------------
- */
+/* ---- ways: in other floating-point states ------------------------------------------------------------------------ */
 
 static fp_state any_state(void)
 {
@@ -542,8 +539,7 @@ static void prepared_in_other_states(const trial *t, npuq_call *prepared)
     check(t);
 }
 
-/* ---- ways: in shards ----------------------------------------------------------------------------------------------
- */
+/* ---- ways: in shards --------------------------------------------------------------------------------------------- */
 
 enum { SHARDS = 4, MOST_ROWS = 16 };
 
@@ -707,8 +703,7 @@ static const struct way {
     {"in shards", in_shards, NULL},
 };
 
-/* ---- drawn calls --------------------------------------------------------------------------------------------------
- */
+/* ---- drawn calls ------------------------------------------------------------------------------------------------- */
 
 /* Data under which another rounding mode or a flush to zero shows. */
 enum data {
@@ -964,8 +959,7 @@ static void test_kind(void **state)
     }
 }
 
-/* ---- constructed calls --------------------------------------------------------------------------------------------
- */
+/* ---- constructed calls ------------------------------------------------------------------------------------------- */
 
 /* A part without elements has the range that changes no other. */
 static void check_empty_parts(void)
