@@ -152,7 +152,7 @@ while read -r function; do
     named tests/test_errors.c "\bop = [^;]*TEST_$upper\b"
 done <"$work/all"
 while read -r function; do
-    named bench/cases.c "BENCH_$(echo "$function" | tr '[:lower:]' '[:upper:]')\b"
+    named bench/cases.py "\"$function/"
     named tests/random_calls.py "^    \"$function\": "
     named tests/data/make_examples.py "\"$(echo "$function" | tr _ -)\""
     named "docs/operators/$function.md" "npuq_$function"
