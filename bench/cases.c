@@ -75,8 +75,31 @@ static const char *const types[] = {"f32", "f16", "bf16", "i8", "u8", "i32", "i4
 static const npuq_dtype dtypes[] = {NPUQ_FLOAT32, NPUQ_FLOAT16,  NPUQ_BFLOAT16, NPUQ_INT8,  NPUQ_UINT8,
                                     NPUQ_INT32,   NPUQ_QUINT4X2, NPUQ_INT64,    NPUQ_UINT64};
 
-/* Reads a word and the sign behind it, unless the word is the last. Returns its number, or -1 if it is none of these.
- */
+/* What each operator takes, by the numbers above: what is not here would be measured with senseless operands. */
+#define BIT(number) (1u << (number))
+enum { FLOATS = 7, I8 = 8, U8 = 16, I32 = 32, I4 = 64, I64 = 128 }; /* bits of types */
+static const struct {
+    unsigned modes;
+    unsigned parameters;
+    unsigned x;
+    unsigned y;
+} taken[] = {
+    [BENCH_QUANTIZE] = {BIT(BENCH_MUL) | BIT(BENCH_DIV), BIT(BENCH_UNIFORM) | BIT(BENCH_CHANNEL) | BIT(BENCH_AXIS),
+                        FLOATS, I8 | U8 | I32 | I4},
+    [BENCH_GROUP_QUANT] = {BIT(BENCH_MUL), BIT(BENCH_GROUPS), FLOATS, I8 | I4},
+    [BENCH_DYNAMIC_QUANT_ASYMMETRIC] = {BIT(BENCH_TOKEN) | BIT(BENCH_TENSOR),
+                                        BIT(BENCH_PLAIN) | BIT(BENCH_SMOOTH) | BIT(BENCH_GROUPS), FLOATS, I8 | I4},
+    [BENCH_DYNAMIC_QUANT] = {BIT(BENCH_TOKEN) | BIT(BENCH_TENSOR),
+                             BIT(BENCH_PLAIN) | BIT(BENCH_SMOOTH) | BIT(BENCH_GROUPS), FLOATS, I8 | I4},
+    [BENCH_DYNAMIC_BLOCK_QUANT] = {BIT(BENCH_BLOCK_32) | BIT(BENCH_BLOCK_128), BIT(BENCH_PLAIN), FLOATS, I8 | I4},
+    [BENCH_ANTI_QUANT] = {BIT(BENCH_MUL), BIT(BENCH_UNIFORM) | BIT(BENCH_CHANNEL), I8 | I4, FLOATS},
+    [BENCH_DEQUANT] = {BIT(BENCH_WEIGHT) | BIT(BENCH_TOKEN) | BIT(BENCH_TOKEN_BIAS_I32) | BIT(BENCH_TOKEN_BIAS_F32),
+                       BIT(BENCH_UNIFORM) | BIT(BENCH_CHANNEL), I32, FLOATS},
+    [BENCH_REQUANT] = {BIT(BENCH_MUL) | BIT(BENCH_SYMMETRIC), BIT(BENCH_UNIFORM) | BIT(BENCH_CHANNEL), I32, I8 | 2},
+    [BENCH_TRANS_QUANT_PARAM] = {BIT(BENCH_NEAREST), BIT(BENCH_CHANNEL), 1, I64},
+};
+
+/* Reads a word, and the sign behind it if there is one. Returns the word's number, or -1 if it is none of these. */
 static int read_word(const char **at, const char *const *words, char sign)
 {
     for (int i = 0; words[i]; i++) {
@@ -125,6 +148,10 @@ const char *bench_parse(const char *name, struct bench_case *c)
     const int y = x < 0 ? -1 : read_word(&at, types, '/');
     if (y < 0 || !read_shape(&at, c) || strlen(name) >= sizeof c->name) {
         return at;
+    }
+    if (!(taken[op].modes & BIT(mode) && taken[op].parameters & BIT(parameter) && taken[op].x & BIT(x) &&
+          taken[op].y & BIT(y))) {
+        return name;
     }
     c->op = (enum bench_operator)op;
     c->mode = (enum bench_mode)mode;

@@ -110,6 +110,11 @@ void test_draw_elements(test_drawing *d);
 /* Draws until the call can be prepared. */
 npuq_call test_draw_prepared(test_drawing *d);
 
+/* 0 to count - 1 in random order. The caller frees them. */
+size_t *test_shuffled(size_t count);
+/* Runs ranges of units of any length, the last to somewhere beyond the end, in random order. */
+void test_run_chunks(const npuq_call *prepared);
+
 /* All bytes of a drawing's outputs, with the gaps between their elements. */
 typedef struct test_outcome {
     unsigned char *bytes[SLOTS];

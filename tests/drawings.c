@@ -131,6 +131,34 @@ npuq_call test_draw_prepared(test_drawing *d)
     }
 }
 
+size_t *test_shuffled(size_t count)
+{
+    size_t *order = malloc((count + 1) * sizeof *order);
+
+    assert_non_null(order);
+    for (size_t i = 0; i < count; i++) {
+        const size_t other = test_below(i + 1);
+
+        order[i] = order[other];
+        order[other] = i;
+    }
+    return order;
+}
+
+void test_run_chunks(const npuq_call *prepared)
+{
+    const size_t units = npuq_call_units(prepared);
+    const size_t chunks = 1 + test_below(5);
+    size_t *order = test_shuffled(chunks);
+
+    for (size_t i = 0; i < chunks; i++) {
+        const size_t end = units * (order[i] + 1) / chunks;
+
+        npuq_call_run(prepared, units * order[i] / chunks, end < units ? end : end + test_below(3));
+    }
+    free(order);
+}
+
 /* ---- what they write -------------------------------------------------------------------------------------------- */
 
 static bool is_given_output(const test_drawing *d, int slot)

@@ -350,7 +350,9 @@ class Bench(unittest.TestCase):
         for name, found in (("quantise/mul/uniform/f32-i8/1x8", "quantise/mul/uniform/f32-i8/1x8"),
                             ("quantize/mul/uniform/f32-i9/1x8", "i9/1x8"), ("quantize/mul/uniform/f32-i8/1x8x8", ""),
                             ("quantize/mul/uniform/f32-i8/0x8", "0x8"), ("quantize/mul/uniform/f32-i8/8x8/odd", "odd"),
-                            ("quantize/mul/uniform/f32-i8/8x8/t1", "t1")):
+                            ("quantize/mul/uniform/f32-i8/8x8/t1", "t1"),
+                            ("requant/mul/plain/f32-f16/8x16", "requant/mul/plain/f32-f16/8x16"),
+                            ("dequant/block32/channel/i32-f32/8x16", "dequant/block32/channel/i32-f32/8x16")):
             done = bench("--quick", name)
             self.assertEqual((done.returncode, done.stdout), (1, ""))
             self.assertEqual(done.stderr, f"npuquant-bench: {name}: found '{found}', expected a part of a case's name; see "

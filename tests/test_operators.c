@@ -214,19 +214,6 @@ static void run_all(const npuq_call *prepared)
     npuq_call_run(prepared, 0, test_one_in(2) ? SIZE_MAX : npuq_call_units(prepared));
 }
 
-static size_t *shuffled(size_t count)
-{
-    size_t *order = allocate(count * sizeof *order);
-
-    for (size_t i = 0; i < count; i++) {
-        const size_t other = test_below(i + 1);
-
-        order[i] = order[other];
-        order[other] = i;
-    }
-    return order;
-}
-
 static size_t count_changes(const test_view *view, const unsigned char *before)
 {
     size_t changes = 0;
@@ -251,7 +238,7 @@ static void one_unit_after_the_other(const trial *t, npuq_call *prepared)
     const bool counts = d->call.given[Y] && y->tensor.ndim > 0 && units < 50;
     const size_t width = counts ? test_count(y->tensor.ndim, y->tensor.shape) * npuq_dtype_size(y->tensor.dtype) : 0;
     unsigned char *before = allocate(y->size);
-    size_t *order = shuffled(units);
+    size_t *order = test_shuffled(units);
 
     CHECK(units >= (elements + most - 1) / most);
     CHECK(!test_finds_ranges(d->call.op) || units <= elements / row);
@@ -267,26 +254,15 @@ static void one_unit_after_the_other(const trial *t, npuq_call *prepared)
     check(t);
 }
 
-/* Ranges of any length, the last to somewhere beyond the end, in random order. */
 static void several_units_at_once(const trial *t, npuq_call *prepared)
 {
-
-    const size_t units = npuq_call_units(prepared);
-    const size_t chunks = 1 + test_below(5);
-    size_t *order = shuffled(chunks);
-    for (size_t i = 0; i < chunks; i++) {
-        const size_t end = units * (order[i] + 1) / chunks;
-
-        npuq_call_run(prepared, units * order[i] / chunks, end < units ? end : end + test_below(3));
-    }
-    free(order);
+    test_run_chunks(prepared);
     check(t);
 }
 
 /* Ranges without units write nothing; units may run twice. */
 static void no_units_and_half_of_them_again(const trial *t, npuq_call *prepared)
 {
-
     const size_t units = npuq_call_units(prepared);
     const size_t ends[] = {0, 1, units / 2, units, units + 1, SIZE_MAX / 2 + 1, SIZE_MAX};
     for (size_t i = 0; i < COUNT(ends); i++) {

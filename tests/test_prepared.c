@@ -87,37 +87,6 @@ static void run_all(const test_drawing *d, const npuq_call *prepared, const test
     check_done(d, expected, how);
 }
 
-/* ---- units ------------------------------------------------------------------------------------------------------ */
-
-static size_t *shuffled(size_t count)
-{
-    size_t *order = malloc((count + 1) * sizeof *order);
-
-    assert_non_null(order);
-    for (size_t i = 0; i < count; i++) {
-        const size_t other = test_below(i + 1);
-
-        order[i] = order[other];
-        order[other] = i;
-    }
-    return order;
-}
-
-/* Ranges of any length, the last to somewhere beyond the end, in random order. */
-static void run_in_chunks(const npuq_call *prepared)
-{
-    const size_t units = npuq_call_units(prepared);
-    const size_t chunks = 1 + test_below(5);
-    size_t *order = shuffled(chunks);
-
-    for (size_t i = 0; i < chunks; i++) {
-        const size_t end = units * (order[i] + 1) / chunks;
-
-        npuq_call_run(prepared, units * order[i] / chunks, end < units ? end : end + test_below(3));
-    }
-    free(order);
-}
-
 /* ---- other memory ----------------------------------------------------------------------------------------------- */
 
 /* The bytes from the first to the last of a view at data. False without elements. */
@@ -316,7 +285,7 @@ static void test_sizes_0(void **unused)
                         try_places(&d, &prepared, slot);
                     }
                 }
-                run_in_chunks(&prepared);
+                test_run_chunks(&prepared);
                 check_done(&d, &expected, "no elements");
                 test_free_outcome(&expected);
             }
