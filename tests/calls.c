@@ -11,6 +11,8 @@ const char *const slot_names[SLOTS] = {"x",      "scales", "zero_points", "scale
 #define STRING(name, NAME, EXECUTOR) [TEST_##NAME] = #name,
 const char *const operator_names[TEST_OPERATORS] = {EACH_OPERATOR(STRING) EACH_STEP(STRING)};
 
+#ifndef TEST_WITHOUT_LIBRARY
+
 static const npuq_tensor *get(const test_call *c, enum slot slot)
 {
     return c->given[slot] ? &c->tensors[slot] : NULL;
@@ -47,6 +49,8 @@ npuq_status test_call_prepare(npuq_call *prepared, const test_call *c)
     }
     abort();
 }
+
+#endif
 
 enum presence { ABSENT, REQUIRED, MAY_BE_NULL, WRITTEN };
 #define IS_IN(name, NAME, role)       [NAME] = REQUIRED
@@ -283,12 +287,7 @@ static void add_of_rows(test_drawing *d, enum slot slot, bool as_column)
         memcpy(shape, d->shape, sizeof shape);
         shape[d->ndim - 1] = 1;
     }
-
-    if (test_is_output(d->call.op, slot)) {
-        d->add(d, slot, NPUQ_FLOAT32, ndim, shape);
-    } else {
-        d->add(d, slot, NPUQ_FLOAT32, ndim, shape);
-    }
+    d->add(d, slot, NPUQ_FLOAT32, ndim, shape);
 }
 
 static void draw_dynamic(test_drawing *d)

@@ -3,9 +3,11 @@
 #ifndef NPUQ_TESTS_FP_STATES_H
 #define NPUQ_TESTS_FP_STATES_H
 
-#include "support.h"
-
 #include <fenv.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
 
 typedef struct fp_state {
     uint64_t control;
@@ -106,6 +108,21 @@ static inline void set_state(fp_state state)
     __asm__ volatile("vmsr fpscr, %0" : : "r"((uint32_t)(state.control | state.flags)) : "memory");
 }
 
+#elif !defined(FE_TONEAREST)
+
+static const uint64_t controls[] = {0}; /* no other is known */
+static const uint64_t all_flags = 0;
+
+static inline fp_state get_state(void)
+{
+    return (fp_state){0, 0};
+}
+
+static inline void set_state(fp_state state)
+{
+    (void)state;
+}
+
 #else
 
 static const uint64_t controls[] = {
@@ -129,7 +146,9 @@ static inline fp_state get_state(void)
 
 static inline void set_state(fp_state state)
 {
-    assert_int_equal(fesetround((int)state.control), 0);
+    if (fesetround((int)state.control) != 0) {
+        abort();
+    }
     (void)feclearexcept(FE_ALL_EXCEPT);
     (void)feraiseexcept((int)state.flags);
 }

@@ -94,7 +94,8 @@ done
 # plain_c COMPILER RUNTIME: plain.o, C99 alone, has the same bits, in every floating-point state of the caller
 plain_c() {
     check "$1, checksum" \
-        program_runs $cc -O1 -I. "$source/tests/checksum.c" plain.o $2 -lm
+        program_runs $cc -O1 -I. "-I$source/tests/cmocka" "$source/tests/checksum.c" "$source/tests/calls.c" \
+        plain.o $2 -lm
     [ "$has_cmocka" ] || return 0
     check "$1, operators" env NPUQ_TEST_SHARE=50 sh -c '"$@" -o operators && ./operators' sh \
         $cc -O1 -D_DEFAULT_SOURCE "-I$source/include" "-I$source/src" "$source/tests/test_operators.c" \

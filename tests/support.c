@@ -385,15 +385,6 @@ bool test_run_on_thread(void *(*body)(void *argument), void *argument)
 
 /* ---- views ---- */
 
-size_t test_count(int ndim, const int64_t *shape)
-{
-    size_t count = 1;
-    for (int d = 0; d < ndim; d++) {
-        count *= (size_t)shape[d];
-    }
-    return count;
-}
-
 bool test_repeats_one_element(const npuq_tensor *view)
 {
     int many = 0;

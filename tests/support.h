@@ -100,7 +100,17 @@ void test_view_write(const npuq_tensor *view, const void *array);
 void test_view_any_flags(const npuq_tensor *words);
 /* Whether several elements all have one address. */
 bool test_repeats_one_element(const npuq_tensor *view);
-size_t test_count(int ndim, const int64_t *shape);
+
+/* The product of a shape's extents. */
+static inline size_t test_count(int ndim, const int64_t *shape)
+{
+    size_t count = 1;
+
+    for (int d = 0; d < ndim; d++) {
+        count *= (size_t)shape[d];
+    }
+    return count;
+}
 
 /* Fails if a byte outside the view's elements has changed since test_view_make(). Puts the elements back. */
 void test_view_untouched_outside(const test_view *view);

@@ -3,7 +3,7 @@
 # Vendors the reference: copies src/ref, builds it with every compiler and with flags that tempt compilers to other
 # arithmetic (FMA contraction, x87 registers), and compares the checksums of its outputs with the library's.
 #
-# usage: vendor.sh ref-directory include-directory checksum.c checksum
+# usage: vendor.sh source-directory checksum
 # checksum is checksum.c built against the library.
 # VENDOR_CC lists the C compilers; default: gcc, and clang or the newest clang-N. VENDOR_MACHINES lists machines with a
 # cross compiler and an emulator; default: aarch64 and s390x (big-endian) if there.
@@ -24,17 +24,17 @@ if [ -z "$compilers" ]; then
 fi
 
 # The compilers below see only the copy and the program, which uses the library's header for its tensors.
-mkdir "$work/vendored" "$work/unprotected"
-cp "$1"/* "$work/vendored/"
-cp -R "$2/npuquant" "$work/npuquant"
-(echo '#define CHECKSUM_ORACLE' && cat "$3") >"$work/check.c"
-library=$(cd "$(dirname "$4")" && pwd)/$(basename "$4")
+mkdir "$work/vendored" "$work/unprotected" "$work/program"
+cp -R "$1/src/ref" "$work/vendored/"
+cp -R "$1/include/npuquant" "$1/diagnosis" "$1/tests" "$work/program/"
+program="-DTEST_WITHOUT_LIBRARY -Iprogram -Iprogram/tests/cmocka \
+    program/tests/checksum.c program/tests/calls.c program/tests/oracle.c"
+library=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
 cd "$work"
 
 # The same without volatile: if the results differ, the flags change arithmetic, and the data shows the change.
-for file in vendored/*; do
-    sed 's/volatile //' "$file" >"unprotected/${file#*/}"
-done
+cp -R vendored/ref unprotected/
+sed -i 's/volatile //' unprotected/ref/*
 
 # ---- the library's checksums, a line for each part that the reference has ----
 
@@ -53,7 +53,7 @@ same_results() {
 results() {
     folder=$1
     shift
-    "$@" -I. "-I$folder" check.c "$folder/npuq_ref.c" -o oracle && same_results ./oracle
+    "$@" "-I$folder" $program "$folder/ref/npuq_ref.c" -o oracle && same_results ./oracle
 }
 
 agrees() {
@@ -74,27 +74,23 @@ shows() {
 
 # linked FLAG: compiled with the flag, but linked without, which would make the program flush subnormals
 linked() {
-    "$cc" -std=gnu17 -O3 "$1" -c vendored/npuq_ref.c -o npuq_ref.o &&
-        "$cc" -std=c99 -O2 -I. -Ivendored check.c npuq_ref.o -o oracle && same_results ./oracle
+    "$cc" -std=gnu17 -O3 "$1" -c vendored/ref/npuq_ref.c -o npuq_ref.o &&
+        "$cc" -std=c99 -O2 -Ivendored $program npuq_ref.o -o oracle && same_results ./oracle
 }
 
-as_cxx() {
-    "$cc" -std=c99 -O2 -c vendored/npuq_ref.c -o npuq_ref.o &&
-        "$cxx" -std=c++11 -O2 -pedantic -Wall -Wextra -Werror -I. -Ivendored -x c++ -include npuq_ref_rows.h check.c \
-            -x none npuq_ref.o -o oracle && same_results ./oracle
-}
 
 on_machine() {
-    "$machine-linux-gnu-gcc" "$@" -static -I. -Ivendored check.c vendored/npuq_ref.c -o oracle &&
+    "$machine-linux-gnu-gcc" "$@" -static -Ivendored $program vendored/ref/npuq_ref.c -o oracle &&
         same_results "qemu-$machine" ./oracle
 }
 
-# The program in the README prints the README's output.
+# example COMPILER FLAGS...: the program in the README prints the README's output
 # shellcheck disable=SC2016
 example() {
-    sed -n '/^```c$/,/^```$/{/^```/!p;}' vendored/README.md >example.c
-    sed -n '/^```text$/,/^```$/{/^```/!p;}' vendored/README.md >example.txt
-    "$cc" -std=c99 -pedantic -Wall -Wextra -Werror -O2 -Ivendored example.c vendored/npuq_ref.c -o example &&
+    sed -n '/^```c$/,/^```$/{/^```/!p;}' vendored/ref/README.md >example.c
+    sed -n '/^```text$/,/^```$/{/^```/!p;}' vendored/ref/README.md >example.txt
+    "$cc" -std=c99 -O2 -c vendored/ref/npuq_ref.c -o npuq_ref.o &&
+        "$@" -pedantic -Wall -Wextra -Werror -O2 -Ivendored/ref example.c -x none npuq_ref.o -o example &&
         ./example >actual && [ -s actual ] && diff example.txt actual
 }
 
@@ -147,23 +143,23 @@ for cc in $compilers; do
     done
 
     # The folder alone, with every warning: each header, and the source.
-    for file in vendored/*.h vendored/*.c; do
+    for file in vendored/ref/*.h vendored/ref/*.c; do
         printf '#include "%s"\nextern int nothing;\n' "$file" >include.c
         check "$cc -std=c99 -pedantic -Wall -Wextra -Werror, ${file#*/}" \
             "$cc" -std=c99 -pedantic -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion -Wdouble-promotion \
             -Wcast-qual -Wundef -Wstrict-prototypes -Wmissing-prototypes -Werror -c include.c -o /dev/null
     done
-    check "$cc, the example of the README" example
+    check "$cc, the example of the README" example "$cc" -std=c99
 
     # Where the compiler assumes that there is no NaN, the build stops with the reason.
     for flag in -ffast-math -Ofast -ffinite-math-only; do
         refuses "$cc $flag" 'error.*build it without -ffast-math' \
-            "$cc" -std=c99 -O2 "$flag" -c vendored/npuq_ref.c -o /dev/null
+            "$cc" -std=c99 -O2 "$flag" -c vendored/ref/npuq_ref.c -o /dev/null
     done
 
     cxx=$(echo "$cc" | sed 's/gcc/g++/; s/clang/clang++/')
     if [ "$cxx" != "$cc" ] && have "$cxx"; then
-        check "$cxx -std=c++11 -pedantic -Wall -Wextra -Werror" as_cxx
+        check "$cxx, the example of the README" example "$cxx" -std=c++11 -x c++ -include npuq_ref_rows.h
     else
         skip "C++ to go with $cc"
     fi
