@@ -74,6 +74,9 @@ bool test_is_optional(enum test_operator op, enum slot slot);
 /* The operand of npuq_call_rebind(), or -1 if the argument cannot be replaced. */
 int test_operand_of(enum slot slot);
 
+/* Whether to pass the arguments raises a flag, or traps: on x87, that of a subnormal. */
+bool test_raises_flags(const test_call *c);
+
 enum { TEST_GROUPS = 6 }; /* at most */
 
 typedef struct test_drawing test_drawing;

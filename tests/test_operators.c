@@ -438,6 +438,9 @@ static bool in_other_states(const trial *t)
 {
     const int states = test_count(t->d.ndim, t->d.shape) > 100000 ? 1 : 4;
 
+    if (test_raises_flags(&t->d.call)) {
+        return false;
+    }
     for (int again = 0; again < states; again++) {
         (void)run_in_state(t, any_state(), NULL);
     }
@@ -499,7 +502,7 @@ static void prepared_in_other_states(const trial *t, npuq_call *prepared)
     fp_state before[2];
     fp_state after[2];
 
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && !test_raises_flags(&t->d.call); i++) {
         set_state(states[i]);
         before[i] = get_state();
         if (i == 0) {
@@ -1080,6 +1083,32 @@ static void check_words_far_apart(void)
     test_same(back, expected_back, sizeof back, "elements of words");
 }
 
+/* A subnormal min_scale, which raises no flag and does not trap, neither in a call nor in the message of a refusal.
+ * Both are constants: on x87, to load a variable raises the flag. */
+static void check_subnormal_min_scale(void)
+{
+    float x[16] = {1};
+    int8_t y[16];
+    float scale[2];
+    const npuq_tensor x_view = npuq_vector(x, NPUQ_FLOAT32, 16);
+    const npuq_tensor y_view = npuq_vector(y, NPUQ_INT8, 16);
+    const npuq_tensor scale_view = npuq_vector(scale, NPUQ_FLOAT32, 2);
+    const fp_state usual = get_state();
+
+    for (size_t i = 0; i < STATES; i++) {
+        set_state(state_of(i, i));
+        const fp_state before = get_state();
+        const npuq_status done = npuq_dynamic_block_quant(&x_view, 8, 0x1p-140f, &y_view, &scale_view, NULL);
+        const npuq_status refused = npuq_dynamic_block_quant(&x_view, 8, -0x1p-140f, &y_view, &scale_view, NULL);
+        const fp_state after = get_state();
+        set_state(usual);
+        assert_int_equal(done, NPUQ_OK);
+        assert_int_equal(refused, NPUQ_ERROR_ARGUMENT);
+        assert_non_null(strstr(npuq_last_error(), "min_scale: is -7.17")); /* printf() may round as x87 does */
+        check_state("a subnormal min_scale", before, after);
+    }
+}
+
 static void test_constructed(void **unused)
 {
     (void)unused;
@@ -1091,6 +1120,7 @@ static void test_constructed(void **unused)
         check_broadcast_rows();
         check_uncertain_rows();
         check_words_far_apart();
+        check_subnormal_min_scale();
     }
 }
 

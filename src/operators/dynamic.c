@@ -259,8 +259,12 @@ static inline NPUQ_INLINED void set_parameters(const npuq_kernel_setup *setup, c
                                                const npuq_tile *tile, row_values *v)
 {
     find_parameters(setup->kernels, plan->own.dynamic.form, setup->types[Y], tile->rows, v);
-    if (plan->own.dynamic.form == NPUQ_SYMMETRIC_BLOCK && plan->own.dynamic.min_scale > 0.0f) {
-        limit_parameters(plan->own.dynamic.min_scale, tile->rows, v);
+    if (plan->own.dynamic.form == NPUQ_SYMMETRIC_BLOCK) {
+        const float min_scale = npuq_float_of_bits(plan->own.dynamic.min_scale);
+
+        if (min_scale > 0.0f) {
+            limit_parameters(min_scale, tile->rows, v);
+        }
     }
     put(tile, v->scale, v->offset);
 }

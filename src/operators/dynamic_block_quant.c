@@ -7,8 +7,20 @@ enum { X = NPUQ_DYNAMIC_X, Y = NPUQ_DYNAMIC_Y, SCALE = NPUQ_DYNAMIC_SCALE_OR_MIN
 
 typedef struct block_options {
     int64_t block;
-    float min_scale;
+    uint32_t min_scale; /* the bits of a float */
 } block_options;
+
+/* gcc would copy the float through an x87 register, where a subnormal raises the caller's flag, or traps. */
+static inline uint32_t bits_of_argument(const float *value)
+{
+    uint32_t bits;
+
+#if defined(__i386__) && defined(__GNUC__)
+    __asm__ volatile("" : : "r"(value) : "memory"); /* the float is in memory */
+#endif
+    memcpy(&bits, value, sizeof bits);
+    return bits;
+}
 
 static npuq_status check_options(const npuq_arguments *arguments, const block_options *o)
 {
@@ -17,7 +29,6 @@ static npuq_status check_options(const npuq_arguments *arguments, const block_op
     const npuq_tensor *x = arguments->tensors[X];
     const int64_t columns = x->shape[x->ndim - 1];
     const int64_t elements = (int64_t)npuq_count_elements_in(y->word);
-    const uint32_t bits = npuq_bits_of_float(o->min_scale); /* the caller may have numbers compare as zeros */
 
     if (o->block < 1) {
         return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "block", "is %lld; expected 1 or more", (long long)o->block);
@@ -27,9 +38,15 @@ static npuq_status check_options(const npuq_arguments *arguments, const block_op
                          "is %lld; expected a multiple of %lld, as y is %s, or at least %lld, the last dimension of x",
                          (long long)o->block, (long long)elements, y->name, (long long)columns);
     }
-    if ((bits & 0x7FFFFFFFu) >= 0x7F800000u || bits > 0x80000000u) {
-        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "min_scale", "is %g; expected a finite number, 0 or more",
-                         (double)o->min_scale);
+    if ((o->min_scale & 0x7FFFFFFFu) >= 0x7F800000u || o->min_scale > 0x80000000u) {
+        const npuq_fp_state caller = npuq_fp_enter();
+        const volatile uint32_t bits = o->min_scale; /* read after entering, and so converted after it */
+        const npuq_status status =
+            npuq_fail(NPUQ_ERROR_ARGUMENT, op, "min_scale", "is %g; expected a finite number, 0 or more",
+                      (double)npuq_float_of_bits(bits));
+
+        npuq_fp_leave(&caller);
+        return status;
     }
     return NPUQ_OK;
 }
@@ -156,7 +173,7 @@ npuq_status npuq_dynamic_block_quant(const npuq_tensor *x, int64_t block, float 
                                      const npuq_tensor *scale, const npuq_executor *executor)
 {
     const npuq_tensor *const tensors[] = {x, y, NULL, scale, NULL};
-    const block_options options = {block, min_scale};
+    const block_options options = {block, bits_of_argument(&min_scale)};
 
     return npuq_call_operator(&operator_of_blocks, tensors, &options, executor);
 }
@@ -165,7 +182,7 @@ npuq_status npuq_prepare_dynamic_block_quant(npuq_call *call, const npuq_tensor 
                                              const npuq_tensor *y, const npuq_tensor *scale)
 {
     const npuq_tensor *const tensors[] = {x, y, NULL, scale, NULL};
-    const block_options options = {block, min_scale};
+    const block_options options = {block, bits_of_argument(&min_scale)};
 
     return npuq_prepare_operator(call, &operator_of_blocks, tensors, &options);
 }

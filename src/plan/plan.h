@@ -46,9 +46,9 @@ struct npuq_plan {
         bool by_column;
         bool words_have_offsets;
         struct {
-            size_t block; /* columns, of dynamic_block_quant */
-            float min_scale;
-            uint8_t form; /* npuq_dynamic_form */
+            size_t block;       /* columns, of dynamic_block_quant */
+            uint32_t min_scale; /* the bits of a float */
+            uint8_t form;       /* npuq_dynamic_form */
             bool is_per_tensor;
             bool is_empty; /* x, of which ranges are put even so */
             bool has_one_range;
