@@ -8,8 +8,6 @@ static const struct peer *const list[] = {
 #endif
 #ifdef BENCH_WITH_DNNL
     &peer_dnnl,
-    &peer_dnnl_product,
-    &peer_dnnl_fused,
 #endif
 #ifdef BENCH_WITH_XNNPACK
     &peer_xnnpack,
