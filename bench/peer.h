@@ -19,8 +19,6 @@ struct peer {
 extern const struct peer peer_naive;
 extern const struct peer peer_naive_clang;
 extern const struct peer peer_dnnl;
-extern const struct peer peer_dnnl_product;
-extern const struct peer peer_dnnl_fused;
 extern const struct peer peer_xnnpack;
 
 /* All peers of the build; their number goes to *count. */

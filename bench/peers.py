@@ -16,6 +16,8 @@ import random
 import re
 import statistics
 import time
+from functools import partial
+from types import SimpleNamespace
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -35,125 +37,84 @@ except ImportError:
 SHAPES = ((1, 128), (1, 4096), (512, 4096), (4096, 4096))
 
 
-# What one writes in NumPy for each operator. The arguments are those of npuquant's function, but for the words of
-# requant, of which the caller has scales and offsets.
+# What one writes for each operator, where m is NumPy or PyTorch. The arguments are those of npuquant's function, but for
+# the words of requant, of which the caller has scales and offsets.
+NUMPY = SimpleNamespace(abs=np.abs, at_least=np.maximum, cast=np.ndarray.astype, clip=np.clip, highest=np.ndarray.max,
+                        lowest=np.ndarray.min, rint=np.rint, float16=np.float16, float32=np.float32, int8=np.int8)
+TORCH = torch and SimpleNamespace(abs=torch.abs, at_least=torch.clamp, cast=torch.Tensor.to, clip=torch.clamp,
+                                  highest=torch.amax, lowest=torch.amin, rint=torch.round, float16=torch.float16,
+                                  float32=torch.float32, int8=torch.int8)
 
 
-def numpy_multiplied(x, scale, zero):
-    return np.clip(np.rint(x * scale + zero), -128, 127).astype(np.int8)
+def multiplied(m, x, scale, zero):
+    return m.cast(m.clip(m.rint(x * scale + zero), -128, 127), m.int8)
 
 
-def numpy_divided(x, scale, zero):
-    return np.clip(np.rint(x / scale + zero), -128, 127).astype(np.int8)
-
-
-def numpy_asymmetric(x):
-    v = x.astype(np.float32)
-    hi = v.max(axis=1, keepdims=True)
-    lo = v.min(axis=1, keepdims=True)
-    scale = np.maximum((hi - lo) / np.float32(255), np.float32(1e-12))
-    offset = np.float32(127) - hi / scale
-    return np.clip(np.rint(v * (np.float32(1) / scale) + offset), -128, 127).astype(np.int8)
-
-
-def numpy_symmetric(x):
-    v = x.astype(np.float32)
-    r = np.float32(127) / np.abs(v).max(axis=1, keepdims=True)
-    return np.clip(np.rint(v * r), -128, 127).astype(np.int8)
-
-
-def numpy_blocks(x):
-    return numpy_symmetric(x.reshape(-1, 128)).reshape(x.shape)
-
-
-def numpy_anti_quant(x, scale, offset):
-    return (x.astype(np.float32) + offset) * scale
-
-
-def numpy_dequant(x, weight_scale, activation_scale):
-    return (x.astype(np.float32) * weight_scale * activation_scale[:, None]).astype(np.float16)
-
-
-def numpy_requant(x, scale, offset):
-    q = np.clip(np.rint(x.astype(np.float32) * scale), -256, 255)
-    return np.clip(q + offset, -128, 127).astype(np.int8)
-
-
-# The same in PyTorch.
-
-
-def torch_multiplied(x, scale, zero):
-    return torch.clamp(torch.round(x * scale + zero), -128, 127).to(torch.int8)
-
-
-def torch_divided(x, scale, zero):
+def divided(m, x, scale, zero):
+    if m is NUMPY:
+        return m.cast(m.clip(m.rint(x / scale + zero), -128, 127), m.int8)
     return torch.quantize_per_tensor(x, float(scale), int(zero), torch.qint8).int_repr()
 
 
-def torch_asymmetric(x):
-    v = x.to(torch.float32)
-    hi = v.amax(1, keepdim=True)
-    lo = v.amin(1, keepdim=True)
-    scale = torch.clamp((hi - lo) / 255, min=1e-12)
+def asymmetric(m, x):
+    v = m.cast(x, m.float32)
+    hi = m.highest(v, axis=1, keepdims=True)
+    lo = m.lowest(v, axis=1, keepdims=True)
+    scale = m.at_least((hi - lo) / 255, 1e-12)
     offset = 127 - hi / scale
-    return torch.clamp(torch.round(v * (1 / scale) + offset), -128, 127).to(torch.int8)
+    return m.cast(m.clip(m.rint(v * (1 / scale) + offset), -128, 127), m.int8)
 
 
-def torch_symmetric(x):
-    v = x.to(torch.float32)
-    return torch.clamp(torch.round(v * (127 / v.abs().amax(1, keepdim=True))), -128, 127).to(torch.int8)
+def symmetric(m, x):
+    v = m.cast(x, m.float32)
+    return m.cast(m.clip(m.rint(v * (127 / m.highest(m.abs(v), axis=1, keepdims=True))), -128, 127), m.int8)
 
 
-def torch_blocks(x):
-    return torch_symmetric(x.reshape(-1, 128)).reshape(x.shape)
+def blocks(m, x):
+    return symmetric(m, x.reshape(-1, 128)).reshape(x.shape)
 
 
-def torch_anti_quant(x, scale, offset):
-    return (x.to(torch.float32) + offset) * scale
+def anti_quant(m, x, scale, offset):
+    return (m.cast(x, m.float32) + offset) * scale
 
 
-def torch_dequant(x, weight_scale, activation_scale):
-    return (x.to(torch.float32) * weight_scale * activation_scale[:, None]).to(torch.float16)
+def dequant(m, x, weight_scale, activation_scale):
+    return m.cast(m.cast(x, m.float32) * weight_scale * activation_scale[:, None], m.float16)
 
 
-def torch_requant(x, scale, offset):
-    q = torch.clamp(torch.round(x.to(torch.float32) * scale), -256, 255)
-    return torch.clamp(q + offset, -128, 127).to(torch.int8)
+def requant(m, x, scale, offset):
+    q = m.clip(m.rint(m.cast(x, m.float32) * scale), -256, 255)
+    return m.cast(m.clip(q + offset, -128, 127), m.int8)
 
 
 def cases(generator, rows, columns):
     """Of each operator: the name of the bench's case; npuquant's function with its arguments, of which the package
-    and its PyTorch layer have the same; NumPy's and PyTorch's functions with theirs."""
+    and its PyTorch layer have the same; the function above with its arguments."""
     x = generator.uniform(-6, 6, (rows, columns)).astype(np.float32)
     half = x.astype(np.float16)
     zero = np.full(1, 3, np.float32)
     scale, divisor = np.full(1, 20.3, np.float32), np.full(1, 0.0493, np.float32)
     yield ("quantize/mul/uniform/f32-i8", "npu_quantize", (x, scale, zero, "int8", -1, False), {},
-           numpy_multiplied, torch_multiplied, (x, scale, zero))
+           multiplied, (x, scale, zero))
     yield ("quantize/div/uniform/f32-i8", "npu_quantize", (x, divisor, zero.astype(np.int32), "int8"), {},
-           numpy_divided, torch_divided, (x, divisor, zero))
-    yield ("dynamic_quant_asymmetric/token/plain/f16-i8", "npu_dynamic_quant_asymmetric", (half,), {},
-           numpy_asymmetric, torch_asymmetric, (half,))
-    yield "dynamic_quant/token/plain/f16-i8", "npu_dynamic_quant", (half,), {}, numpy_symmetric, torch_symmetric, (half,)
-
-    yield ("dynamic_block_quant/block128/plain/f16-i8", "npu_dynamic_block_quant", (half,), {}, numpy_blocks,
-           torch_blocks, (half,))
+           divided, (x, divisor, zero))
+    for operator, mode, function in (("dynamic_quant_asymmetric", "token", asymmetric),
+                                     ("dynamic_quant", "token", symmetric), ("dynamic_block_quant", "block128", blocks)):
+        yield f"{operator}/{mode}/plain/f16-i8", f"npu_{operator}", (half,), {}, function, (half,)
 
     weights = generator.integers(-128, 128, (rows, columns), np.int8)
     offset = np.full(columns, 3, np.float32)
     scale = generator.uniform(0.04, 0.06, columns).astype(np.float32)
     yield ("anti_quant/mul/channel/i8-f32", "npu_anti_quant", (weights, scale),
-           {"offset": offset, "dst_dtype": "float32"}, numpy_anti_quant, torch_anti_quant, (weights, scale, offset))
+           {"offset": offset, "dst_dtype": "float32"}, anti_quant, (weights, scale, offset))
 
     sums = generator.integers(-40_000_000, 40_000_000, (rows, columns), np.int32)
     scale = generator.uniform(8e-5, 1.2e-4, columns).astype(np.float32)
     row_scale = generator.uniform(0.005, 0.015, rows).astype(np.float32)
-    yield ("dequant/token/channel/i32-f16", "dequant", (sums, scale, row_scale), {}, numpy_dequant, torch_dequant,
-           (sums, scale, row_scale))
+    yield ("dequant/token/channel/i32-f16", "dequant", (sums, scale, row_scale), {}, dequant, (sums, scale, row_scale))
     words = npuquant.npu_trans_quant_param(scale / 25, offset, 1)
     short = words.astype(np.uint32).view(np.float32)
-    yield ("requant/mul/channel/i32-i8", "requant", (sums, words), {}, numpy_requant, torch_requant,
-           (sums, short, offset))
+    yield "requant/mul/channel/i32-i8", "requant", (sums, words), {}, requant, (sums, short, offset)
 
 
 def pairs(generator, rows, columns):
@@ -162,16 +123,12 @@ def pairs(generator, rows, columns):
     def tensor(value):
         return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
 
-    for name, function, given, keywords, in_numpy, in_torch, others in cases(generator, rows, columns):
-        def ours(module, given, keywords, function=function):
-            return lambda: getattr(module, function)(*given, **keywords)
-
-        yield name, "NumPy", ours(npuquant, given, keywords), lambda f=in_numpy, a=others: f(*a)
+    for name, function, given, keywords, formula, others in cases(generator, rows, columns):
+        yield (name, "NumPy", partial(getattr(npuquant, function), *given, **keywords), partial(formula, NUMPY, *others))
         if torch:
-            tensors = [tensor(value) for value in others]
             keywords = {key: tensor(value) for key, value in keywords.items()}
-            yield (name, "PyTorch", ours(npuquant.torch, [tensor(value) for value in given], keywords),
-                   lambda f=in_torch, a=tensors: f(*a))
+            yield (name, "PyTorch", partial(getattr(npuquant.torch, function), *map(tensor, given), **keywords),
+                   partial(formula, TORCH, *map(tensor, others)))
 
 
 def sample(run):

@@ -48,24 +48,19 @@ static void await_work(unsigned seen)
     (void)pthread_mutex_unlock(&pool.lock);
 }
 
-struct worker {
-    int index;
-    pthread_t thread;
-};
-
 static void *serve(void *argument)
 {
-    const struct worker *worker = argument;
+    const int index = *(const int *)argument;
     unsigned seen = 0;
 
     if (pool.pin) {
-        (void)machine_pin(worker->index);
+        (void)machine_pin(index);
     }
     for (;;) {
         await_work(seen);
         seen = atomic_load_explicit(&pool.generation, memory_order_acquire);
-        if (worker->index < pool.wanted) {
-            pool.work(pool.argument, worker->index, pool.wanted);
+        if (index < pool.wanted) {
+            pool.work(pool.argument, index, pool.wanted);
         }
         atomic_fetch_sub_explicit(&pool.busy, 1, memory_order_release);
     }
@@ -75,16 +70,16 @@ static void *serve(void *argument)
 /* Only the main thread calls this, before any work: no worker misses a generation. */
 int pool_start(int threads, bool pin)
 {
-    static struct worker workers[POOL_MAX_THREADS];
+    static int indices[POOL_MAX_THREADS];
+    pthread_t thread;
 
     pool.pin = pin;
-    while (pool.threads < threads && pool.threads < POOL_MAX_THREADS) {
-        struct worker *worker = &workers[pool.threads];
-        worker->index = pool.threads;
-        if (pthread_create(&worker->thread, NULL, serve, worker) != 0) {
+    for (int i = pool.threads; i < threads && i < POOL_MAX_THREADS; i++) {
+        indices[i] = i;
+        if (pthread_create(&thread, NULL, serve, &indices[i]) != 0) {
             break;
         }
-        (void)pthread_detach(worker->thread);
+        (void)pthread_detach(thread);
         pool.threads++;
     }
     return pool.threads;

@@ -56,19 +56,24 @@ static _Alignas(64) char memory[CHAINS * 64];
 #define STEP_HALF(ISA, k)     v##k = HALF_##ISA(v##k);
 #define STEP_BFLOAT16(ISA, k) v##k = BFLOAT16_##ISA(v##k);
 #define STEP_ANY(ISA, k)                                                                                               \
-    if ((k) % 4 == 0) {                                                                                                \
-        STEP_ADD(ISA, k)                                                                                               \
-    } else if ((k) % 4 == 1) {                                                                                         \
-        STEP_MULTIPLY(ISA, k)                                                                                          \
-    } else if ((k) % 4 == 2) {                                                                                         \
-        STEP_INTEGER(ISA, k)                                                                                           \
-    } else {                                                                                                           \
-        STEP_SHUFFLE(ISA, k)                                                                                           \
+    switch ((k) % 4) {                                                                                                 \
+    case 0: STEP_ADD(ISA, k) break;                                                                                    \
+    case 1: STEP_MULTIPLY(ISA, k) break;                                                                               \
+    case 2: STEP_INTEGER(ISA, k) break;                                                                                \
+    default: STEP_SHUFFLE(ISA, k)                                                                                      \
     }
 
+#define START(ISA, ID, k) vf_##ISA v##k = one;
 #define CHAIN(ISA, ID, k)                                                                                              \
     STEP_##ID(ISA, k);                                                                                                 \
     KEEP(v##k);
+
+#define THREE(DO, A, B, k, l, m) DO(A, B, k) DO(A, B, l) DO(A, B, m)
+#define EACH_CHAIN(DO, A, B)                                                                                           \
+    THREE(DO, A, B, 0, 1, 2)                                                                                           \
+    THREE(DO, A, B, 3, 4, 5)                                                                                           \
+    THREE(DO, A, B, 6, 7, 8)                                                                                           \
+    THREE(DO, A, B, 9, 10, 11)
 
 #define DEFINE_LOOP(ISA, ID, name)                                                                                     \
     TARGET_##ISA static void ISA##_##ID(const void *unused)                                                            \
@@ -76,21 +81,9 @@ static _Alignas(64) char memory[CHAINS * 64];
         vf_##ISA one = {0};                                                                                            \
         (void)unused;                                                                                                  \
         KEEP(one);                                                                                                     \
-        vf_##ISA v0 = one, v1 = one, v2 = one, v3 = one, v4 = one, v5 = one, v6 = one, v7 = one, v8 = one, v9 = one,   \
-                 v10 = one, v11 = one;                                                                                 \
+        EACH_CHAIN(START, ISA, ID)                                                                                     \
         for (int turn = 0; turn < TURNS; turn++) {                                                                     \
-            CHAIN(ISA, ID, 0)                                                                                          \
-            CHAIN(ISA, ID, 1)                                                                                          \
-            CHAIN(ISA, ID, 2)                                                                                          \
-            CHAIN(ISA, ID, 3)                                                                                          \
-            CHAIN(ISA, ID, 4)                                                                                          \
-            CHAIN(ISA, ID, 5)                                                                                          \
-            CHAIN(ISA, ID, 6)                                                                                          \
-            CHAIN(ISA, ID, 7)                                                                                          \
-            CHAIN(ISA, ID, 8)                                                                                          \
-            CHAIN(ISA, ID, 9)                                                                                          \
-            CHAIN(ISA, ID, 10)                                                                                         \
-            CHAIN(ISA, ID, 11)                                                                                         \
+            EACH_CHAIN(CHAIN, ISA, ID)                                                                                 \
             __asm__ volatile("" : : : "memory");                                                                       \
         }                                                                                                              \
     }

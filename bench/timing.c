@@ -46,11 +46,10 @@ static double sample(const struct contestant *c)
         c->run(c->context);
         const long before = machine_preemptions();
         const double spent = run_once(c) / (double)c->repeats;
-        const bool undisturbed = machine_preemptions() == before;
-        lowest = attempt == 0 || undisturbed || spent < lowest ? spent : lowest;
-        if (undisturbed) {
-            break;
+        if (machine_preemptions() == before) {
+            return spent;
         }
+        lowest = attempt == 0 || spent < lowest ? spent : lowest;
     }
     return lowest;
 }
@@ -104,11 +103,9 @@ static double quantile(const double *sorted, int count, double at)
 {
     const double place = at * (count - 1);
     const int below = (int)place;
+    const int above = below + 1 < count ? below + 1 : below;
 
-    if (below + 1 >= count) {
-        return sorted[count - 1];
-    }
-    return sorted[below] + (place - below) * (sorted[below + 1] - sorted[below]);
+    return sorted[below] + (place - below) * (sorted[above] - sorted[below]);
 }
 
 struct statistics statistics_of(const double *samples, int count)
