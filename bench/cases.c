@@ -51,16 +51,6 @@ size_t bench_y_bytes(const struct bench_case *c)
     return bytes_of(bench_elements(c), c->y_dtype);
 }
 
-/* x, y, expected y, a copy of half of x and y, the parameters of each column of each group, and the memory of a
- * variant. */
-size_t bench_memory(const struct bench_case *c)
-{
-    const size_t groups = c->groups > 0 ? (size_t)c->groups : 1;
-
-    return (c->variant == BENCH_USUAL ? 3 : 9) * bench_x_bytes(c) / 2 + 5 * bench_y_bytes(c) / 2 +
-           2 * sizeof(float) * groups * (size_t)c->shape[c->ndim - 1];
-}
-
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
 #define NAME_OF(name, NAME, EXECUTOR) #name,

@@ -80,6 +80,5 @@ bool bench_is_small(
 size_t bench_elements(const struct bench_case *c);
 size_t bench_x_bytes(const struct bench_case *c);
 size_t bench_y_bytes(const struct bench_case *c);
-size_t bench_memory(const struct bench_case *c); /* bytes that measuring it takes, about */
 
 #endif

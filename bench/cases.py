@@ -5,6 +5,7 @@
 
 x is of the type x, y the result; a variant is unusual data or an unusual view; tN are N threads."""
 
+import re
 import sys
 
 FLOATS = ("f32", "f16", "bf16")
@@ -89,6 +90,23 @@ def elements(name):
     for extent in name.split("/")[4].split("x"):
         count *= int(extent)
     return count
+
+
+def bits(dtype):
+    return int(dtype.lstrip("bfiu"))
+
+
+def memory(name):
+    """About the bytes that measuring it takes: x, y, expected y, a copy of half of x and y, the parameters of each
+    column of each group, and the memory of a variant."""
+    x, y = (elements(name) * bits(dtype) // 8 for dtype in name.split("/")[3].split("-"))
+    groups, columns = 64 if "/experts64/" in name else 1, int(name.split("/")[4].split("x")[-1])
+    return (9 if re.search("/[a-z-]+$", name) else 3) * x // 2 + 5 * y // 2 + 8 * groups * columns
+
+
+def is_dynamic(name):
+    """Whether the operator finds its scales itself."""
+    return name.startswith("dynamic_")
 
 
 def cases():

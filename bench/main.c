@@ -3,8 +3,9 @@
 #include "limit.h"
 #include "machine.h"
 #include "measure.h"
+#include "peer.h"
 #include "pool.h"
-#include "report.h"
+#include "ports.h"
 
 #include "kernels/row.h"
 
@@ -15,10 +16,10 @@
 static const char help[] =
     "usage: npuquant-bench [options] CASE...\n"
     "\n"
-    "Measures cases, and prints a line of JSON for the machine, then one for each case. bench/run builds and calls "
-    "this\n"
-    "program, chooses cases, and prints tables. A case is operator/mode/parameters/x-y/shape[/variant][/tN], such as\n"
-    "quantize/mul/uniform/f32-i8/64x4096; bench/run --full --list prints all.\n"
+    "Measures cases, and prints a line of JSON for the machine, then one for each case. bench/run builds and calls\n"
+    "this program, chooses cases, and prints tables.\n"
+    "A case is operator/mode/parameters/x-y/shape[/variant][/tN], such as quantize/mul/uniform/f32-i8/64x4096;\n"
+    "bench/run --full --list prints all.\n"
     "Every result is compared with the reference first; the exit status is 1 if one is wrong.\n"
     "\n"
     "  --backend NAME[,NAME...] these backends: avx512, avx2, neon, generic, ref; or all; otherwise all but the\n"
@@ -29,6 +30,7 @@ static const char help[] =
     "  --quick                  check the results, and time one round only: the times mean nothing\n"
     "  --no-pin                 do not tie threads to processors\n"
     "  --prefetch BYTES         let stream-best prefetch so far ahead (default 0: the best of several distances)\n"
+    "  --second-cache BYTES     the size of that cache (default 1048576): stream-best is for what it does not hold\n"
     "  --huge-pages             ask the system for pages of 2 MiB for the buffers (madvise)\n"
     "  --help                   print this and stop\n";
 
@@ -41,9 +43,24 @@ struct options {
     double budget;
     double threads;
     double prefetch;
+    double second_cache;
     struct bench_case *cases;
     size_t count;
 };
+
+#define TEXT_OF(number)                    #number
+#define VERSION(name, major, minor, patch) name " " TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
+
+static const char compiler[] =
+#if defined(__clang__)
+    VERSION("clang", __clang_major__, __clang_minor__, __clang_patchlevel__)
+#else
+    VERSION("gcc", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__)
+#endif
+#ifndef NDEBUG
+        " with asserts"
+#endif
+    ;
 
 enum { MESSAGE = 256 };
 
@@ -93,6 +110,7 @@ static bool parse(int argc, char **argv, struct options *o)
         {"--budget", NULL, NULL, false, &o->budget, 0, 3600},
         {"--threads", NULL, NULL, false, &o->threads, 1, POOL_MAX_THREADS},
         {"--prefetch", NULL, NULL, false, &o->prefetch, 0, 65536},
+        {"--second-cache", NULL, NULL, false, &o->second_cache, 0, 0x1p40},
     };
     const size_t options = sizeof known / sizeof known[0];
 
@@ -195,29 +213,37 @@ static bool choose_backends(const struct options *o, struct plan *plan)
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
 
-/* A system that has promised more memory than there is kills the program. */
-static bool fits(const struct bench_case *c, const struct machine *machine)
+/* The first line: of the machine, what only this program knows. */
+static void write_machine(const struct plan *plan, bool pinned)
 {
-    const double bytes = (double)bench_memory(c);
-    char message[MESSAGE];
+    const size_t page = machine_page();
+    const struct ports ports = ports_measure(&plan->timing);
+    int count;
+    const struct peer *const *others = peers(&count);
 
-    if (machine->memory <= 0 || bytes <= machine->memory) {
-        return true;
+    (void)printf("{\"version\": \"%s\", \"compiler\": \"%s\", \"stream_vectors\": \"%s\", \"others\": [",
+                 npuq_version(), compiler, bench_limit_choose());
+    for (int i = 0; i < count; i++) {
+        (void)printf("%s\"%s\"", i > 0 ? ", " : "", others[i]->name);
     }
-    (void)snprintf(message, sizeof message, "takes %.1f GiB of memory, this machine has %.1f GiB", bytes / 0x1p30,
-                   machine->memory / 0x1p30);
-    return fail(c->name, message);
+    (void)printf("], \"page_bytes\": %zu, \"pinned\": %s, \"constants\": {", page, pinned ? "true" : "false");
+    for (int p = 0; p < PORTS && ports.lanes > 0; p++) {
+        (void)printf("\"%s_per_ns\": %.4f, ", port_name((enum port)p), ports.per_ns[p]);
+    }
+    (void)printf("\"vectors\": \"%s\", \"vector_bits\": %zu, \"call_ns\": ", ports.lanes > 0 ? ports.vectors : "",
+                 32 * ports.lanes);
+    measure_call(&plan->timing);
+    (void)fputs("}}\n", stdout);
+    (void)fflush(stdout);
 }
 
 static bool run(const struct options *o)
 {
-    struct machine machine;
-    struct heading heading = {.machine = &machine};
     struct plan plan = {
         .threads = (int)o->threads,
         .with_peers = o->with_peers,
         .prefetch = (size_t)o->prefetch,
-        .timed = true,
+        .second_cache = (size_t)o->second_cache,
         .timing = {.sample_ns = 1e6, .budget_ns = o->budget * 1e9, .min_rounds = 7, .max_rounds = 41},
     };
     int threads = (int)o->threads;
@@ -226,39 +252,27 @@ static bool run(const struct options *o)
     if (o->quick) {
         plan.timing = (struct timing){.sample_ns = 1, .budget_ns = 0, .min_rounds = 1, .max_rounds = 1};
     }
-    machine_describe(&machine);
     if (!choose_backends(o, &plan)) {
         return false;
     }
     for (size_t i = 0; i < o->count; i++) {
-        if (!fits(&o->cases[i], &machine)) {
-            return false;
-        }
         threads = o->cases[i].threads > threads ? o->cases[i].threads : threads;
     }
     machine_set_huge_pages(o->huge_pages);
-    heading.page = machine_page();
-    heading.vectors = bench_limit_choose();
-    heading.pinned = o->pin && machine_pin(0);
-    heading.call_ns = plan.call_ns = measure_call_ns(&plan.timing);
-    plan.ports = ports_measure(&plan.timing);
-    heading.ports = &plan.ports;
+    const bool pinned = o->pin && machine_pin(0);
+    write_machine(&plan, pinned);
     if (pool_start(threads, o->pin) < threads) {
         return fail("--threads", "the system has no more threads");
     }
-    report_machine(&heading);
     for (size_t i = 0; i < o->count; i++) {
-        struct measurement m;
-
-        right = measure(&o->cases[i], &plan, &machine, &m) && right;
-        report_case(&m);
+        right = measure(&o->cases[i], &plan) && right;
     }
     return right || fail("results", "some are wrong: see above");
 }
 
 int main(int argc, char **argv)
 {
-    struct options options = {.pin = true, .with_peers = true, .budget = 0.25, .threads = 1};
+    struct options options = {.pin = true, .with_peers = true, .budget = 0.25, .threads = 1, .second_cache = 1 << 20};
     const bool done = parse(argc, argv, &options) && run(&options);
 
     free(options.cases);

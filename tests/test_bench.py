@@ -126,7 +126,6 @@ class Bench(unittest.TestCase):
             for run in runs:
                 ratio = run["median_ns"] / runs[0]["median_ns"]
                 self.assertAlmostEqual(run["npuquant_times_as_fast"], ratio, delta=0.001 + 0.01 * ratio)
-                self.assertEqual(run["bytes"], case["bytes_read"] + case["bytes_written"])
 
     def test_limits(self):
         """The fastest way to move the bytes is the stream, or memcpy unless y is larger than x: memcpy writes less

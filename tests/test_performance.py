@@ -52,7 +52,7 @@ OUTSIDE = ("cell,shape,contestant,version,ns,ratio\n"
 
 
 def lines_of(bench):
-    """As npuquant-bench prints them."""
+    """As bench/run writes them."""
     head = {key: value for key, value in bench.items() if key != "cases"}
     return "".join(json.dumps(line) + "\n" for line in (head, *bench["cases"]))
 
@@ -186,7 +186,7 @@ class Performance(unittest.TestCase):
         self.assertFalse(os.path.exists(self.path(FILE)))
 
     def test_wrong_files(self):
-        self.assertIn("no results of npuquant-bench", self.page("--record", "peers.json", status=1))
+        self.assertIn("no results of bench/run", self.page("--record", "peers.json", status=1))
         self.write("old.json", lines_of({**BENCH, "schema": "npuquant-bench-4"}))
         self.assertIn("old.json: found the schema 'npuquant-bench-4', expected ", self.page("--show", "old.json", status=1))
         self.write("other.json", lines_of({**BENCH, "cpu": "B"}))
