@@ -20,13 +20,13 @@ enum bench_mode {
     BENCH_TOKEN_BIAS_I32, /* dequant: activation_scale and a bias of int32 */
     BENCH_TOKEN_BIAS_F32,
     BENCH_SYMMETRIC, /* requant: words without offsets */
-    BENCH_BLOCK_32,  /* dynamic: a scale for each 32 columns of a row */
-    BENCH_BLOCK_128
+    BENCH_BLOCK32,   /* dynamic: a scale for each 32 columns of a row */
+    BENCH_BLOCK128
 };
 
 /* One scale, one for each column, or one for each index of the middle dimension. Dynamic operators: without smooth
  * scales, with them, or with smooth scales of each group. */
-enum bench_parameters { BENCH_UNIFORM, BENCH_CHANNEL, BENCH_AXIS, BENCH_PLAIN, BENCH_SMOOTH, BENCH_GROUPS };
+enum bench_parameters { BENCH_UNIFORM, BENCH_CHANNEL, BENCH_AXIS, BENCH_PLAIN, BENCH_SMOOTH, BENCH_EXPERTS64 };
 
 /* Unusual data, or an unusual layout. */
 enum bench_variant {
@@ -60,6 +60,10 @@ struct bench_case {
     enum bench_baseline baseline;
     npuq_dtype x_dtype;
     npuq_dtype y_dtype;
+    npuq_dtype offset_dtype;
+    float scale;     /* brings x into the range of y; 0: without scales */
+    float offset;    /* zero point or bias; 0: without */
+    float row_scale; /* the mean of dequant's activation_scale; 0: without */
     int ndim;
     int64_t shape[BENCH_MAX_NDIM]; /* of elements of x */
     int64_t groups;                /* experts, where there are any */

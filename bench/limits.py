@@ -12,7 +12,7 @@ import cases
 NOISE = 0.10  # a spread above it is noisy
 SHARING = 4  # rows share the parameters of a column as far as registers reach
 
-# Instructions for a vector of float32; fractions where one instruction serves several vectors. The counts are those of
+# Instructions for a vector of float32, here and in cases.KINDS; fractions where one instruction serves several vectors. The counts are those of
 # the best known loops for AVX-512, with all operations that the bits of the results need: no product is fused with a
 # sum. If a loop needs fewer and beats the limit, the table is wrong.
 
@@ -37,33 +37,7 @@ STORE = {
     "f16": {"halves": 1, "stores": 0.5},
     "bf16": {"bfloat16s": 1, "stores": 0.5},
 }
-_SUM = {"multiplications": 1, "additions": 1}
-_PRODUCT = {"multiplications": 1}
-_PRODUCTS = {"multiplications": 2}
-_WORDS = {"loads": 2, "shuffles": 2, "integers": 2}  # a word has two halves of 32 bits
-#: Of each operator and mode: between load and store, and to load the parameters of a column. A correctly rounded
-#: quotient takes three steps from the inverse of the divisor. trans_quant_param rounds a scale at bit 13, clamps an
-#: offset, and puts it beside the scale.
-WORK = {
-    "quantize/mul": (_SUM, {"loads": 2}),
-    "quantize/div": ({"multiplications": 3, "additions": 1}, {"loads": 2}),
-    "group_quant/mul": (_SUM, {"loads": 1}),
-    "dynamic_quant_asymmetric/token": (_SUM, {}),
-    "dynamic_quant_asymmetric/tensor": (_SUM, {}),
-    "dynamic_quant/token": (_PRODUCT, {}),
-    "dynamic_quant/tensor": (_PRODUCT, {}),
-    "dynamic_block_quant/block32": (_PRODUCT, {}),
-    "dynamic_block_quant/block128": (_PRODUCT, {}),
-    "anti_quant/mul": (_SUM, {"loads": 2}),
-    "dequant/weight": (_PRODUCT, {"loads": 1}),
-    "dequant/token": (_PRODUCTS, {"loads": 1}),
-    "dequant/token-bias-i32": ({**_PRODUCTS, "integers": 1}, {"loads": 2}),
-    "dequant/token-bias-f32": ({**_PRODUCTS, "additions": 1}, {"loads": 2}),
-    "requant/mul": (_PRODUCT, _WORDS),
-    "requant/symmetric": (_PRODUCT, _WORDS),
-    "trans_quant_param/nearest": (
-        {"loads": 1, "integers": 8, "additions": 2, "conversions": 1, "shuffles": 2, "stores": 1}, {}),
-}
+KINDS = {kind.name: kind for kind in cases.KINDS}
 #: For words of requant that give int8: two clamps of 16 bits, and the offset.
 CLAMPS = {"integers": 1.5}
 #: Classes that share ports: their sum has a rate of its own, "any".
@@ -81,13 +55,13 @@ def work_of(name):
         for port, count in more.items():
             work[port] += times * count
 
-    compute, column = WORK[f"{operator}/{mode}"]
+    kind = KINDS[f"{operator}/{mode}"]
     add(LOAD[x])
-    add(compute)
+    add(kind.work)
     add(STORE[y])
     share = 1 / SHARING if rows >= SHARING and columns else 1
     if parameters in ("channel", "experts64"):
-        add(column, share)
+        add(kind.column, share)
     if (operator, y) == ("requant", "i8"):
         add(CLAMPS)
     if cases.is_dynamic(name):  # the range of a row; 16 bits are compared as integers, twice as many at once

@@ -17,30 +17,11 @@ static float data_of(const struct bench_case *c, enum bench_variant variant)
     if (variant == BENCH_SATURATED || variant == BENCH_SUBNORMAL) {
         return variant == BENCH_SATURATED ? 6000.0F : 1e-39F;
     }
-    switch (c->x_dtype) {
-    case NPUQ_INT8:
-    case NPUQ_QUINT4X2: return 127.9F; /* any byte is two elements of int4 */
-    case NPUQ_INT32: return 4e7F;      /* like the sums of a few thousand products */
-    case NPUQ_FLOAT32:
-    case NPUQ_FLOAT16:
-    case NPUQ_BFLOAT16:
-    case NPUQ_UINT8:
-    case NPUQ_INT64:
-    case NPUQ_UINT64: break;
+    if (c->x_dtype == NPUQ_INT32) {
+        return 4e7F; /* like the sums of a few thousand products */
     }
-    return 6.0F;
-}
-
-static float scale_of(const struct bench_case *c)
-{
-    switch (c->op) {
-    case BENCH_DYNAMIC_QUANT_ASYMMETRIC:
-    case BENCH_DYNAMIC_QUANT: return 1.0F;
-    case BENCH_ANTI_QUANT: return 0.0493F;
-    case BENCH_DEQUANT: return c->mode == BENCH_WEIGHT ? 1e-6F : 1e-4F;
-    case BENCH_REQUANT: return 4e-6F;
-    default: return c->mode == BENCH_DIV ? 0.0493F : 20.3F;
-    }
+    return c->x_dtype == NPUQ_INT8 || c->x_dtype == NPUQ_QUINT4X2 ? 127.9F
+                                                                  : 6.0F; /* any byte is two elements of int4 */
 }
 
 static void store(void *data, npuq_dtype dtype, size_t i, float value)
@@ -194,16 +175,12 @@ static bool make_x_and_y(struct operands *o)
 /* The number of scales, as a shape. */
 static int parameter_shape(const struct bench_case *c, int64_t *shape)
 {
-    switch (c->parameters) {
-    case BENCH_CHANNEL: shape[0] = c->shape[c->ndim - 1]; return 1;
-    case BENCH_AXIS: shape[0] = c->shape[1]; return 1;
-    case BENCH_SMOOTH: shape[0] = c->shape[1]; return 1;
-    case BENCH_GROUPS:
-        shape[0] = c->groups;
-        shape[1] = c->shape[1];
-        return 2;
-    default: shape[0] = 1; return 1;
-    }
+    const bool many = c->parameters != BENCH_UNIFORM && c->parameters != BENCH_PLAIN;
+    const bool groups = c->groups > 0;
+
+    shape[0] = groups ? c->groups : many ? c->shape[c->parameters == BENCH_AXIS ? 1 : c->ndim - 1] : 1;
+    shape[1] = groups ? c->shape[1] : 0;
+    return groups ? 2 : 1;
 }
 
 static bool make_groups(struct operands *o)
@@ -236,15 +213,25 @@ static npuq_tensor make_filled(struct operands *o, npuq_dtype dtype, int ndim, c
 static bool make_scales(struct operands *o, int ndim, const int64_t *shape)
 {
     const struct bench_case *c = o->c;
-    const float centre = scale_of(c);
 
-    o->scale = make_filled(o, bench_is_dynamic(c) ? c->x_dtype : NPUQ_FLOAT32, ndim, shape, centre,
-                           c->parameters == BENCH_UNIFORM ? 0.0F : centre / 8);
-    if (o->scale.data && c->op == BENCH_DEQUANT && c->mode != BENCH_WEIGHT) {
-        o->activation_scale = make_filled(o, NPUQ_FLOAT32, 1, c->shape, 0.01F, 0.005F);
-        return o->activation_scale.data;
-    }
+    o->scale = make_filled(o, bench_is_dynamic(c) ? c->x_dtype : NPUQ_FLOAT32, ndim, shape, c->scale,
+                           c->parameters == BENCH_UNIFORM ? 0.0F : c->scale / 8);
     return o->scale.data;
+}
+
+static bool make_row_scales(struct operands *o)
+{
+    o->activation_scale = make_filled(o, NPUQ_FLOAT32, 1, o->c->shape, o->c->row_scale, o->c->row_scale / 2);
+    return o->activation_scale.data;
+}
+
+/* Groups share one. */
+static bool make_offsets(struct operands *o, const int64_t *shape)
+{
+    const int64_t one = 1;
+
+    o->offset = make_filled(o, o->c->offset_dtype, 1, o->c->groups > 0 ? &one : shape, o->c->offset, 0.0F);
+    return o->offset.data;
 }
 
 /* Replaces scales and offsets by words. */
@@ -257,18 +244,6 @@ static bool make_words(struct operands *o, const int64_t *shape)
     o->scale = words;
     o->offset.data = NULL;
     return made;
-}
-
-static bool make_offsets(struct operands *o, const int64_t *shape)
-{
-    const struct bench_case *c = o->c;
-    const int64_t one = 1;
-    const bool whole = c->mode == BENCH_DIV || c->mode == BENCH_TOKEN_BIAS_I32;
-    const float value = c->mode == BENCH_TOKEN_BIAS_I32 ? 1e6F : 3.0F;
-
-    o->offset =
-        make_filled(o, whole ? NPUQ_INT32 : NPUQ_FLOAT32, 1, c->op == BENCH_GROUP_QUANT ? &one : shape, value, 0.0F);
-    return o->offset.data;
 }
 
 static bool make_small_outputs(struct operands *o)
@@ -288,16 +263,12 @@ static bool make_small_outputs(struct operands *o)
 static bool make_parameters(struct operands *o)
 {
     const struct bench_case *c = o->c;
-    const bool dynamic = bench_is_dynamic(c);
-    const bool has_scale =
-        c->parameters != BENCH_PLAIN && c->op != BENCH_TRANS_QUANT_PARAM; /* of trans_quant_param, x is the scales */
-    const bool has_offset = !dynamic && c->mode != BENCH_WEIGHT && c->mode != BENCH_TOKEN && c->mode != BENCH_SYMMETRIC;
     int64_t shape[2];
     const int ndim = parameter_shape(c, shape);
 
-    if ((has_scale && !make_scales(o, ndim, shape)) || (has_offset && !make_offsets(o, shape)) ||
-        (c->op == BENCH_REQUANT && !make_words(o, shape)) || (dynamic && !make_small_outputs(o)) ||
-        (c->groups > 0 && !make_groups(o))) {
+    if ((c->scale > 0 && !make_scales(o, ndim, shape)) || (c->offset > 0 && !make_offsets(o, shape)) ||
+        (c->row_scale > 0 && !make_row_scales(o)) || (c->op == BENCH_REQUANT && !make_words(o, shape)) ||
+        (bench_is_dynamic(c) && !make_small_outputs(o)) || (c->groups > 0 && !make_groups(o))) {
         return false;
     }
     o->parameter_bytes = operands_parameter_bytes(o, &o->scale) + operands_parameter_bytes(o, &o->offset) +
@@ -328,14 +299,14 @@ void operands_free(struct operands *o)
 
 /* ---- calls ----------------------------------------------------------------------------------------------------- */
 
-/* The tensor of each role. Words of requant hold the offset, so requant has no bias. */
+/* The tensor of each role. */
 #define FROM_X         &o->x
 #define FROM_SCALE     &o->scale
 #define FROM_OFFSET    &o->offset
 #define FROM_SMOOTH    if_present(&o->scale)
 #define FROM_GROUPS    if_present(&o->group_index)
 #define FROM_ROW_SCALE if_present(&o->activation_scale)
-#define FROM_BIAS      c->op == BENCH_REQUANT ? NULL : if_present(&o->offset)
+#define FROM_BIAS      if_present(&o->offset)
 #define TO_Y           &o->y
 #define TO_SCALE       &o->scale_out
 #define TO_OFFSET      &o->offset_out
@@ -352,7 +323,7 @@ void operands_free(struct operands *o)
 #define OPTION(name, NAME, type) THE_##NAME
 #define ARGUMENTS(name)          ARGUMENTS_##name(INPUT, INPUT, INPUT, OUTPUT, OPTION)
 #define CALL_WITH(name)          call ? npuq_prepare_##name(call, ARGUMENTS(name)) : npuq_##name(ARGUMENTS(name), executor)
-#define CALL_WITHOUT(name)       npuq_##name(ARGUMENTS(name))
+#define CALL_WITHOUT(name)       call ? NPUQ_ERROR_ARGUMENT : npuq_##name(ARGUMENTS(name))
 #define CALL(name, NAME, EXECUTOR)                                                                                     \
     case BENCH_##NAME: return CALL_##EXECUTOR(name);
 
@@ -387,11 +358,6 @@ npuq_status operands_call_with_tensors(struct operands *o)
         }
     }
     return operands_call(o, NULL);
-}
-
-bool operands_can_prepare(const struct bench_case *c)
-{
-    return c->op != BENCH_TRANS_QUANT_PARAM && c->mode != BENCH_TENSOR;
 }
 
 npuq_status operands_prepare(const struct operands *o, npuq_call *call)

@@ -43,8 +43,7 @@ npuq_status operands_call(const struct operands *o, const npuq_executor *executo
 /* Makes the tensors anew, and calls. */
 npuq_status operands_call_with_tensors(struct operands *o);
 
-/* False for trans_quant_param, and for one scale of a whole tensor. */
-bool operands_can_prepare(const struct bench_case *c);
+/* Fails for trans_quant_param, and for one scale of a whole tensor. */
 npuq_status operands_prepare(const struct operands *o, npuq_call *call);
 
 /* Runs the baseline of the case. */
