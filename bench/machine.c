@@ -73,7 +73,8 @@ void *machine_allocate(size_t size)
     char *memory = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (memory == MAP_FAILED) {
-        return NULL;
+        perror("npuquant-bench: memory");
+        exit(1);
     }
     if (huge_pages) { /* the memory before and after the multiples of a page goes back */
         const size_t before = (huge_page - (uintptr_t)memory % huge_page) % huge_page;
@@ -122,7 +123,7 @@ size_t machine_page(void)
     const long after = huge_memory();
 
     machine_free(memory, size);
-    if (!memory || before < 0 || after < 0) {
+    if (before < 0 || after < 0) {
         return 0;
     }
     return after > before ? huge_page : (size_t)sysconf(_SC_PAGESIZE);

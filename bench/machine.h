@@ -20,7 +20,8 @@ void machine_set_huge_pages(bool wanted);
 /* Bytes of a page of a large buffer; 0: the system does not say. */
 size_t machine_page(void);
 
-/* New memory for a buffer, aligned to a page, with every page touched; null without memory. */
+/* New memory for a buffer, aligned to a page, with every page touched. Without memory the
+ * program ends. */
 void *machine_allocate(size_t size);
 void machine_free(void *memory, size_t size);
 

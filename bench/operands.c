@@ -17,11 +17,10 @@ static float data_of(const struct bench_case *c, enum bench_variant variant)
     if (variant == BENCH_SATURATED || variant == BENCH_SUBNORMAL) {
         return variant == BENCH_SATURATED ? 6000.0F : 1e-39F;
     }
-    if (c->x_dtype == NPUQ_INT32) {
-        return 4e7F; /* like the sums of a few thousand products */
+    if (c->x_dtype == NPUQ_INT8 || c->x_dtype == NPUQ_QUINT4X2) {
+        return 127.9F; /* any byte is two elements of int4 */
     }
-    return c->x_dtype == NPUQ_INT8 || c->x_dtype == NPUQ_QUINT4X2 ? 127.9F
-                                                                  : 6.0F; /* any byte is two elements of int4 */
+    return c->x_dtype == NPUQ_INT32 ? 4e7F : 6.0F; /* like the sums of a few thousand products */
 }
 
 static void store(void *data, npuq_dtype dtype, size_t i, float value)
@@ -60,13 +59,9 @@ static void fill(npuq_tensor *tensor, size_t n, float centre, float spread)
 
 static void *allocate(struct operands *o, size_t size)
 {
-    void *memory = machine_allocate(size + BENCH_STREAM_ROOM);
-
-    if (memory) {
-        o->memory[o->memory_count] = memory;
-        o->memory_size[o->memory_count++] = size + BENCH_STREAM_ROOM;
-    }
-    return memory;
+    o->memory_size[o->memory_count] = size + BENCH_STREAM_ROOM;
+    o->memory[o->memory_count] = machine_allocate(size + BENCH_STREAM_ROOM);
+    return o->memory[o->memory_count++];
 }
 
 static npuq_tensor allocate_tensor(struct operands *o, npuq_dtype dtype, int ndim, const int64_t *shape)
@@ -108,11 +103,10 @@ size_t operands_parameter_bytes(const struct operands *o, const npuq_tensor *par
 }
 
 /* x or y as a view of two dimensions, and the memory of a variant. */
-static bool make_variant(struct operands *o)
+static void make_variant(struct operands *o)
 {
     const int64_t rows = o->c->shape[0];
     const int64_t cols = o->c->shape[1];
-    const size_t size = npuq_dtype_size(o->x.dtype);
 
     o->other = allocate(o, o->x_bytes > o->y_bytes ? o->x_bytes : o->y_bytes);
     switch (o->c->variant) {
@@ -123,7 +117,7 @@ static bool make_variant(struct operands *o)
         o->x.strides[1] = 2;
         break;
     case BENCH_REVERSED:
-        o->x.data = (char *)o->x_memory + (size_t)(cols - 1) * size;
+        o->x.data = (char *)o->x_memory + (size_t)(cols - 1) * npuq_dtype_size(o->x.dtype);
         o->x.strides[1] = -1;
         break;
     case BENCH_BROADCAST: o->x.strides[1] = 0; break;
@@ -137,30 +131,33 @@ static bool make_variant(struct operands *o)
         break;
     default: break;
     }
-    return o->other && o->x_memory;
 }
 
-static bool make_x_and_y(struct operands *o)
+static npuq_tensor make_data(struct operands *o, npuq_dtype dtype)
+{
+    int64_t shape[BENCH_MAX_NDIM];
+
+    memcpy(shape, o->c->shape, sizeof shape);
+    shape[o->c->ndim - 1] /= dtype == NPUQ_QUINT4X2 ? 8 : 1;
+    return allocate_tensor(o, dtype, o->c->ndim, shape);
+}
+
+static void make_x_and_y(struct operands *o)
 {
     const struct bench_case *c = o->c;
-    int64_t shape[NPUQ_MAX_NDIM] = {0};
-    const int64_t last = c->shape[c->ndim - 1];
 
-    memcpy(shape, c->shape, sizeof c->shape);
-    shape[c->ndim - 1] = c->x_dtype == NPUQ_QUINT4X2 ? last / 8 : last;
-    o->x = allocate_tensor(o, c->x_dtype, c->ndim, shape);
-    shape[c->ndim - 1] = c->y_dtype == NPUQ_QUINT4X2 ? last / 8 : last;
-    o->y = allocate_tensor(o, c->y_dtype, c->ndim, shape);
+    o->x = make_data(o, c->x_dtype);
+    o->y = make_data(o, c->y_dtype);
     o->expected = allocate(o, o->y_bytes);
     o->copy = allocate(o, (o->x_bytes + o->y_bytes) / 2);
     o->x_memory = o->x.data;
-    if (!o->x.data || !o->y.data || !o->expected || !o->copy || (c->variant != BENCH_USUAL && !make_variant(o))) {
-        return false;
+    if (c->variant != BENCH_USUAL) {
+        make_variant(o);
     }
     npuq_tensor values = o->x;
     values.dtype = c->x_dtype == NPUQ_QUINT4X2 ? NPUQ_INT8 : c->x_dtype;
-    const size_t n = o->x_bytes / npuq_dtype_size(values.dtype);
     values.data = o->x_memory;
+    const size_t n = o->x_bytes / npuq_dtype_size(values.dtype);
     fill(&values, c->variant == BENCH_EVERY_SECOND ? 2 * n : n, 0.0F, data_of(c, c->variant));
     for (size_t i = 0; i < n && c->variant == BENCH_NAN; i += 16) {
         store(values.data, values.dtype, i, NAN);
@@ -169,84 +166,36 @@ static bool make_x_and_y(struct operands *o)
         values.data = o->other;
         fill(&values, n, 0.0F, data_of(c, BENCH_USUAL));
     }
-    return true;
 }
 
-/* The number of scales, as a shape. */
-static int parameter_shape(const struct bench_case *c, int64_t *shape)
-{
-    const bool many = c->parameters != BENCH_UNIFORM && c->parameters != BENCH_PLAIN;
-    const bool groups = c->groups > 0;
-
-    shape[0] = groups ? c->groups : many ? c->shape[c->parameters == BENCH_AXIS ? 1 : c->ndim - 1] : 1;
-    shape[1] = groups ? c->shape[1] : 0;
-    return groups ? 2 : 1;
-}
-
-static bool make_groups(struct operands *o)
-{
-    const int64_t rows = o->c->shape[0];
-    const int64_t groups = o->c->groups;
-
-    o->group_index = allocate_tensor(o, NPUQ_INT64, 1, &groups);
-    if (!o->group_index.data) {
-        return false;
-    }
-    for (int64_t e = 0; e < groups; e++) {
-        ((int64_t *)o->group_index.data)[e] = rows * (e + 1) / groups;
-    }
-    return true;
-}
-
-/* Null data without memory. */
 static npuq_tensor make_filled(struct operands *o, npuq_dtype dtype, int ndim, const int64_t *shape, float centre,
                                float spread)
 {
     npuq_tensor tensor = allocate_tensor(o, dtype, ndim, shape);
 
-    if (tensor.data) {
-        fill(&tensor, count(&tensor), centre, spread);
-    }
+    fill(&tensor, count(&tensor), centre, spread);
     return tensor;
 }
 
-static bool make_scales(struct operands *o, int ndim, const int64_t *shape)
-{
-    const struct bench_case *c = o->c;
-
-    o->scale = make_filled(o, bench_is_dynamic(c) ? c->x_dtype : NPUQ_FLOAT32, ndim, shape, c->scale,
-                           c->parameters == BENCH_UNIFORM ? 0.0F : c->scale / 8);
-    return o->scale.data;
-}
-
-static bool make_row_scales(struct operands *o)
-{
-    o->activation_scale = make_filled(o, NPUQ_FLOAT32, 1, o->c->shape, o->c->row_scale, o->c->row_scale / 2);
-    return o->activation_scale.data;
-}
-
-/* Groups share one. */
-static bool make_offsets(struct operands *o, const int64_t *shape)
-{
-    const int64_t one = 1;
-
-    o->offset = make_filled(o, o->c->offset_dtype, 1, o->c->groups > 0 ? &one : shape, o->c->offset, 0.0F);
-    return o->offset.data;
-}
-
 /* Replaces scales and offsets by words. */
-static bool make_words(struct operands *o, const int64_t *shape)
+static void make_words(struct operands *o, const int64_t *shape)
 {
     const npuq_tensor words = allocate_tensor(o, NPUQ_INT64, 1, shape);
-    const bool made =
-        words.data && npuq_trans_quant_param(&o->scale, if_present(&o->offset), NPUQ_ROUND_NEAREST, &words) == NPUQ_OK;
 
+    (void)npuq_trans_quant_param(&o->scale, if_present(&o->offset), NPUQ_ROUND_NEAREST, &words);
     o->scale = words;
     o->offset.data = NULL;
-    return made;
 }
 
-static bool make_small_outputs(struct operands *o)
+static void make_groups(struct operands *o)
+{
+    o->group_index = allocate_tensor(o, NPUQ_INT64, 1, &o->c->groups);
+    for (int64_t e = 0; e < o->c->groups; e++) {
+        ((int64_t *)o->group_index.data)[e] = o->c->shape[0] * (e + 1) / o->c->groups;
+    }
+}
+
+static void make_small_outputs(struct operands *o)
 {
     const int64_t block = bench_block(o->c);
     const int64_t shape[2] = {o->c->mode == BENCH_TENSOR ? 1 : o->c->shape[0],
@@ -257,36 +206,44 @@ static bool make_small_outputs(struct operands *o)
     o->offset_out = allocate_tensor(o, NPUQ_FLOAT32, ndim, shape);
     o->small_out_bytes = (o->c->op == BENCH_DYNAMIC_QUANT_ASYMMETRIC ? 2 : 1) * bytes_of(&o->scale_out);
     o->expected_small = allocate(o, o->small_out_bytes);
-    return o->scale_out.data && o->offset_out.data && o->expected_small;
 }
 
-static bool make_parameters(struct operands *o)
+static void make_parameters(struct operands *o)
 {
     const struct bench_case *c = o->c;
-    int64_t shape[2];
-    const int ndim = parameter_shape(c, shape);
+    const bool uniform = c->parameters == BENCH_UNIFORM;
+    const int64_t one = 1;
+    const int64_t columns = uniform ? 1 : c->shape[c->parameters == BENCH_AXIS ? 1 : c->ndim - 1];
+    const int64_t shape[2] = {c->groups > 0 ? c->groups : columns, columns};
 
-    if ((c->scale > 0 && !make_scales(o, ndim, shape)) || (c->offset > 0 && !make_offsets(o, shape)) ||
-        (c->row_scale > 0 && !make_row_scales(o)) || (c->op == BENCH_REQUANT && !make_words(o, shape)) ||
-        (bench_is_dynamic(c) && !make_small_outputs(o)) || (c->groups > 0 && !make_groups(o))) {
-        return false;
+    if (c->scale > 0) {
+        o->scale = make_filled(o, bench_is_dynamic(c) ? c->x_dtype : NPUQ_FLOAT32, c->groups > 0 ? 2 : 1, shape,
+                               c->scale, uniform ? 0.0F : c->scale / 8);
+    }
+    if (c->offset > 0) { /* groups share one */
+        o->offset = make_filled(o, c->offset_dtype, 1, c->groups > 0 ? &one : &columns, c->offset, 0.0F);
+    }
+    if (c->row_scale > 0) {
+        o->activation_scale = make_filled(o, NPUQ_FLOAT32, 1, c->shape, c->row_scale, c->row_scale / 2);
+    }
+    if (c->op == BENCH_REQUANT) {
+        make_words(o, shape);
+    }
+    if (bench_is_dynamic(c)) {
+        make_small_outputs(o);
+    }
+    if (c->groups > 0) {
+        make_groups(o);
     }
     o->parameter_bytes = operands_parameter_bytes(o, &o->scale) + operands_parameter_bytes(o, &o->offset) +
                          operands_parameter_bytes(o, &o->activation_scale);
-    return true;
 }
 
-bool operands_make(struct operands *o, const struct bench_case *c)
+void operands_make(struct operands *o, const struct bench_case *c)
 {
-    memset(o, 0, sizeof *o);
-    o->c = c;
-    o->x_bytes = bench_x_bytes(c);
-    o->y_bytes = bench_y_bytes(c);
-    if (make_x_and_y(o) && make_parameters(o)) {
-        return true;
-    }
-    operands_free(o);
-    return false;
+    *o = (struct operands){.c = c, .x_bytes = bench_x_bytes(c), .y_bytes = bench_y_bytes(c)};
+    make_x_and_y(o);
+    make_parameters(o);
 }
 
 void operands_free(struct operands *o)
@@ -431,23 +388,17 @@ static npuq_status call_with_copy(const struct operands *o)
     return status;
 }
 
-static npuq_status call_with_usual_data(const struct operands *o)
+npuq_status operands_baseline(const struct operands *o)
 {
     struct operands usual = *o;
 
-    usual.x.data = o->other;
-    return operands_call(&usual, NULL);
-}
-
-npuq_status operands_baseline(const struct operands *o)
-{
-    switch (o->c->baseline) {
-    case BENCH_USUAL_DATA: return call_with_usual_data(o);
-    case BENCH_COPY_FIRST: return call_with_copy(o);
-    case BENCH_NO_BASELINE:
-    case BENCH_ONE_THREAD: break;
+    if (o->c->baseline == BENCH_COPY_FIRST) {
+        return call_with_copy(o);
     }
-    return operands_call(o, NULL);
+    if (o->c->baseline == BENCH_USUAL_DATA) {
+        usual.x.data = o->other;
+    }
+    return operands_call(&usual, NULL);
 }
 
 /* ---- checking -------------------------------------------------------------------------------------------------- */

@@ -34,8 +34,7 @@ struct operands {
 /* Bytes that the call reads of a parameter: only those of groups with rows. 0 without the parameter. */
 size_t operands_parameter_bytes(const struct operands *o, const npuq_tensor *parameter);
 
-/* False without memory. */
-bool operands_make(struct operands *o, const struct bench_case *c);
+void operands_make(struct operands *o, const struct bench_case *c);
 void operands_free(struct operands *o);
 
 npuq_status operands_call(const struct operands *o, const npuq_executor *executor);
