@@ -55,7 +55,7 @@ static void read_parameters(const struct operands *o)
 
 /* A share for each thread, cut where both sides are aligned. Two passes read a token's row twice, then the next row; or
  * a tensor twice. */
-static void stream_share(void *argument, int i, int threads)
+static void stream_share(const void *argument, int i, int threads)
 {
     enum { GRAIN = 4096, SIXTEENTHS = 16 };
     const struct run *run = argument;
@@ -82,7 +82,7 @@ static void stream_share(void *argument, int i, int threads)
 }
 
 /* Half of the bytes of x and y, from the larger of them: as much as a stream reads and writes. */
-static void memcpy_share(void *argument, int i, int threads)
+static void memcpy_share(const void *argument, int i, int threads)
 {
     const struct run *run = argument;
     const struct operands *o = run->operands;
@@ -100,7 +100,6 @@ static void memcpy_share(void *argument, int i, int threads)
 static void run_once(const void *argument)
 {
     const struct run *run = argument;
-    struct run copy = *run;
 
     switch (run->kind) {
     case OURS: (void)operands_call(run->operands, pool_executor(run->threads)); break;
@@ -110,8 +109,8 @@ static void run_once(const void *argument)
     case PREPARED: npuq_call_run(run->call, 0, SIZE_MAX); break;
     case WITH_TENSORS: (void)operands_call_with_tensors(run->operands); break;
     case STREAM:
-    case TWO_PASSES: pool_run(run->threads, stream_share, &copy); break;
-    case MEMCPY: pool_run(run->threads, memcpy_share, &copy); break;
+    case TWO_PASSES: pool_run(run->threads, stream_share, run); break;
+    case MEMCPY: pool_run(run->threads, memcpy_share, run); break;
     }
 }
 
