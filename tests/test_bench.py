@@ -11,6 +11,7 @@ import importlib.util
 import io
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -41,10 +42,7 @@ class Bench(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
+        self.folder = pathlib.Path(folder.name)
 
     def names(self, *options):
         return script.chosen(script.parsed(options))
@@ -53,14 +51,13 @@ class Bench(unittest.TestCase):
         """What bench/run prints of the cases."""
         text = io.StringIO()
         with contextlib.redirect_stdout(text):
-            status = script.measure(script.command_of(script.parsed(["--quick", *options]), BENCH), self.path("r.json"))
+            status = script.measure(script.command_of(script.parsed(["--quick", *options]), BENCH), self.folder / "r.json")
         self.assertEqual(status, 0, text.getvalue())
         return text.getvalue()
 
     def results(self, *options):
         self.shown(*options)
-        with open(self.path("r.json"), encoding="utf-8") as file:
-            head, *cases = map(json.loads, file)
+        head, *cases = map(json.loads, (self.folder / "r.json").read_text(encoding="utf-8").splitlines())
         return {**head, "cases": cases}
 
     # ---- what the output says ----
@@ -286,57 +283,43 @@ class Bench(unittest.TestCase):
 
     # ---- bench/run ----
 
-    options = ("--quick", "--filter", "quantize/mul/uniform/f32-i8/1x4096$")
+    def test_run(self):
+        """bench/run with everything built writes in the folder build only. With --record it makes the machine's result
+        file, its picture and the page, also of measurements made outside."""
+        tree, build, name = self.folder / "tree", self.folder / "build", "quantize/mul/uniform/f32-i8/1x4096"
+        for top in "bench", "docs":
+            shutil.copytree(os.path.join(SOURCE, top), tree / top)
+        (build / "bench").mkdir(parents=True)
+        shutil.copy(BENCH, build / "bench" / "npuquant-bench")
+        (self.folder / "ninja").symlink_to(shutil.which("true"))
+        outside = self.folder / "outside.csv"
+        outside.write_text(f"cell,shape,contestant,version,ns,ratio\n{name[:-7]},1x4096,Other,abc,1000,1.5\n")
 
-    def run_script(self, *options):
-        """Runs bench/run in a copy of its files with everything built. Returns the output and the changed files."""
-        build, tree = self.path("build"), self.path("tree")
-        for name in ("bench", "docs"):
-            shutil.copytree(os.path.join(SOURCE, name), os.path.join(tree, name), dirs_exist_ok=True)
-        os.makedirs(os.path.join(build, "bench"), exist_ok=True)
-        os.makedirs(self.path("bin"), exist_ok=True)
-        shutil.copy(BENCH, os.path.join(build, "bench", "npuquant-bench"))
-        with open(self.path("bin/ninja"), "w", encoding="utf-8") as file:
-            file.write("#!/bin/sh\n")
-        os.chmod(self.path("bin/ninja"), 0o755)
-        environment = dict(os.environ, BUILD=build, PATH=self.path("bin") + ":" + os.environ["PATH"])
-        done = subprocess.run([os.path.join(tree, "bench", "run"), *options], env=environment, capture_output=True,
-                              text=True, timeout=300)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        changed = [os.path.relpath(os.path.join(folder, name), tree)
-                   for top in ("bench", "docs") for folder, _, names in os.walk(os.path.join(tree, top)) for name in names]
-        return done.stdout, {name for name in changed if self.read(os.path.join(tree, name)) !=
-                             self.read(os.path.join(SOURCE, name)) and "__pycache__" not in name}
+        def changed(*options):
+            def files():
+                return {str(path.relative_to(tree)): path.read_bytes() for path in tree.rglob("*") if path.is_file()}
 
-    def read(self, path):
-        if not os.path.exists(path):
-            return None
-        with open(path, "rb") as file:
-            return file.read()
+            before = files()
+            done = subprocess.run([tree / "bench" / "run", "--quick", "--filter", f"{name}$", *options],
+                                  env={**os.environ, "BUILD": str(build), "PYTHONDONTWRITEBYTECODE": "1",
+                                       "PATH": f"{self.folder}:{os.environ['PATH']}"},
+                                  capture_output=True, text=True, timeout=300)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout, sorted(path for path, text in files().items() if before.get(path) != text)
 
-    def test_run_measures_only(self):
-        text, changed = self.run_script(*self.options)
-        self.assertEqual(changed, set())
-        self.assertIn("\nquantize/mul/uniform/f32-i8/1x4096  (", text)
+        self.assertEqual(changed("--list"), (f"{name}\n", []))
+        text, files = changed()
+        self.assertEqual(files, [])
+        self.assertIn(f"\n{name}  (", text)
         self.assertIn("\n| quantize, float32 |", text)
-        self.assertTrue(os.path.exists(self.path("build/bench.json")))
-        self.assertEqual(self.run_script(*self.options, "--list"), (self.options[-1].replace("$", "\n"), set()))
-
-    def test_run_records(self):
-        """The machine's result file, its picture, and pages, with measurements made outside."""
-        with open(self.path("outside.csv"), "w", encoding="utf-8") as file:
-            file.write("cell,shape,contestant,version,ns,ratio\nquantize/mul/uniform/f32-i8,1x4096,Other,abc,1000,1.5\n")
-        _, changed = self.run_script("--record", "--outside", self.path("outside.csv"), *self.options)
-        changed.remove("docs/performance.md")
-        path, picture = sorted(changed)
-        self.assertEqual(picture, f"docs/images/performance-{os.path.basename(path).replace('.json', '.svg')}")
-        recorded = json.loads(self.read(self.path(f"tree/{path}")))
-        with open(self.path("build/bench.json"), encoding="utf-8") as file:
-            _, case = map(json.loads, file)
-        cell, = recorded["cells"]
-        self.assertEqual((cell["case"], cell["ratios"]["Other"]), ("quantize/mul/uniform/f32-i8/1x4096", 1.5))
-        self.assertAlmostEqual(cell["us"], case["runs"][0]["median_ns"] / 1e3, delta=0.01 * cell["us"])
+        _, (path, picture, page) = changed("--record", "--outside", outside)
+        self.assertEqual((page, picture), ("docs/performance.md", path.replace(
+            "bench/results/", "docs/images/performance-").replace(".json", ".svg")))
+        cell, = json.loads((tree / path).read_text())["cells"]
+        case = json.loads((build / "bench.json").read_text().splitlines()[1])
         loops = [run["npuquant_times_as_fast"] for run in case["runs"] if " loop" in run["who"]]
+        self.assertEqual((cell["case"], cell["ratios"]["Other"]), (name, 1.5))
+        self.assertAlmostEqual(cell["us"], case["runs"][0]["median_ns"] / 1e3, delta=0.01 * cell["us"])
         self.assertAlmostEqual(cell["ratios"]["plain loop"], min(loops), delta=0.01 * min(loops))
 
 
