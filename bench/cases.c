@@ -127,7 +127,6 @@ const char *bench_parse(const char *name, struct bench_case *c)
     for (size_t v = 0; v < sizeof variants / sizeof variants[0]; v++) {
         if (skip(&at, variants[v])) {
             c->variant = (enum bench_variant)(v + 1);
-            c->baseline = bench_is_view(c) ? BENCH_COPY_FIRST : BENCH_USUAL_DATA;
             break;
         }
     }
@@ -135,7 +134,6 @@ const char *bench_parse(const char *name, struct bench_case *c)
         char *end;
 
         c->threads = (int)strtol(at + 1, &end, 10);
-        c->baseline = BENCH_ONE_THREAD;
         at = c->threads > 1 && c->threads <= 64 ? end : at;
     }
     return *at == '\0' ? NULL : at;

@@ -41,14 +41,6 @@ enum bench_variant {
     BENCH_TRANSPOSED_Y
 };
 
-/* The contestant that a case is compared with, next to the limit. */
-enum bench_baseline {
-    BENCH_NO_BASELINE,
-    BENCH_USUAL_DATA, /* the same call, with usual data */
-    BENCH_COPY_FIRST, /* the view copied by plain loops, and the same call with the copy */
-    BENCH_ONE_THREAD  /* the same call on one thread */
-};
-
 enum { BENCH_MAX_NDIM = 3 };
 
 struct bench_case {
@@ -57,7 +49,6 @@ struct bench_case {
     enum bench_mode mode;
     enum bench_parameters parameters;
     enum bench_variant variant;
-    enum bench_baseline baseline;
     npuq_dtype x_dtype;
     npuq_dtype y_dtype;
     npuq_dtype offset_dtype;

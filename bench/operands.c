@@ -162,7 +162,7 @@ static void make_x_and_y(struct operands *o)
     for (size_t i = 0; i < n && c->variant == BENCH_NAN; i += 16) {
         store(values.data, values.dtype, i, NAN);
     }
-    if (c->baseline == BENCH_USUAL_DATA) {
+    if (c->variant != BENCH_USUAL && !bench_is_view(c)) {
         values.data = o->other;
         fill(&values, n, 0.0F, data_of(c, BENCH_USUAL));
     }
@@ -203,9 +203,12 @@ static void make_small_outputs(struct operands *o)
     const int ndim = block > 0 ? 2 : 1;
 
     o->scale_out = allocate_tensor(o, NPUQ_FLOAT32, ndim, shape);
-    o->offset_out = allocate_tensor(o, NPUQ_FLOAT32, ndim, shape);
-    o->small_out_bytes = (o->c->op == BENCH_DYNAMIC_QUANT_ASYMMETRIC ? 2 : 1) * bytes_of(&o->scale_out);
-    o->expected_small = allocate(o, o->small_out_bytes);
+    o->expected_scale = allocate(o, bytes_of(&o->scale_out));
+    if (o->c->op == BENCH_DYNAMIC_QUANT_ASYMMETRIC) {
+        o->offset_out = allocate_tensor(o, NPUQ_FLOAT32, ndim, shape);
+        o->expected_offset = allocate(o, bytes_of(&o->offset_out));
+    }
+    o->small_out_bytes = bytes_of(&o->scale_out) + bytes_of(&o->offset_out);
 }
 
 static void make_parameters(struct operands *o)
@@ -392,58 +395,44 @@ npuq_status operands_baseline(const struct operands *o)
 {
     struct operands usual = *o;
 
-    if (o->c->baseline == BENCH_COPY_FIRST) {
+    if (bench_is_view(o->c)) {
         return call_with_copy(o);
     }
-    if (o->c->baseline == BENCH_USUAL_DATA) {
-        usual.x.data = o->other;
-    }
+    usual.x.data = o->c->variant == BENCH_USUAL ? o->x.data : o->other;
     return operands_call(&usual, NULL);
 }
 
 /* ---- checking -------------------------------------------------------------------------------------------------- */
 
-bool operands_expect(struct operands *o)
+bool operands_expect(const struct operands *o)
 {
-    const npuq_backend active = npuq_active_backend();
-    const npuq_tensor y = o->y;
-    const size_t scales = bytes_of(&o->scale_out); /* then the offsets, if any */
+    struct operands reference = *o;
 
-    o->y.data = o->expected;
-    bool done = npuq_set_backend(NPUQ_BACKEND_REF) == NPUQ_OK && operands_call(o, NULL) == NPUQ_OK;
-    o->y = y;
-    done = npuq_set_backend(active) == NPUQ_OK && done;
-    if (done && o->small_out_bytes > 0) {
-        memcpy(o->expected_small, o->scale_out.data, scales);
-        memcpy((char *)o->expected_small + scales, o->offset_out.data, o->small_out_bytes - scales);
-    }
-    return done;
+    reference.y.data = o->expected;
+    reference.scale_out.data = o->expected_scale;
+    reference.offset_out.data = o->expected_offset;
+    return npuq_set_backend(NPUQ_BACKEND_REF) == NPUQ_OK && operands_call(&reference, NULL) == NPUQ_OK;
 }
 
-static size_t differing(const void *a, const void *b, size_t bytes, size_t item)
+static size_t differing(const npuq_tensor *tensor, const void *expected)
 {
-    const char *p = a;
-    const char *q = b;
+    const size_t size = npuq_dtype_size(tensor->dtype);
+    const size_t bytes = bytes_of(tensor);
+    const char *p = tensor->data;
+    const char *q = expected;
     size_t found = 0;
 
-    if (memcmp(p, q, bytes) == 0) {
+    if (bytes == 0 || memcmp(p, q, bytes) == 0) {
         return 0;
     }
-    for (size_t i = 0; i < bytes; i += item) {
-        found += memcmp(p + i, q + i, item) != 0;
+    for (size_t i = 0; i < bytes; i += size) {
+        found += memcmp(p + i, q + i, size) != 0;
     }
     return found;
 }
 
 size_t operands_differing(const struct operands *o)
 {
-    const size_t scales = bytes_of(&o->scale_out);
-    size_t found = differing(o->y.data, o->expected, o->y_bytes, npuq_dtype_size(o->y.dtype));
-
-    if (o->small_out_bytes > 0) {
-        found += differing(o->scale_out.data, o->expected_small, scales, sizeof(float));
-        found += differing(o->offset_out.data, (const char *)o->expected_small + scales, o->small_out_bytes - scales,
-                           sizeof(float));
-    }
-    return found;
+    return differing(&o->y, o->expected) + differing(&o->scale_out, o->expected_scale) +
+           differing(&o->offset_out, o->expected_offset);
 }
