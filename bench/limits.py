@@ -6,6 +6,7 @@ of each class a case needs at least, and how many the machine executes in a nano
 comparisons. Conversions are between int32 and float32, halves those between float16 and float32. Shuffles widen, pack
 and permute."""
 import collections
+import statistics
 
 import cases
 
@@ -92,26 +93,16 @@ def level(caches, working_set):
     return f"L{len(caches)}+" if working_set < 4 * caches[-1] else "memory"
 
 
-def quantile(samples, at):
-    """Interpolated between neighbours."""
-    ordered = sorted(samples)
-    place = at * (len(ordered) - 1)
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
-
-
 def add_times(runs):
     """In place of each run's samples, by round: the time, and how many times as fast npuquant, the first run, is."""
     ours = runs[0]["samples"]
     for run in runs:
-        samples = run["samples"]
-        for key, at in ("median_ns", 0.5), ("q1_ns", 0.25), ("q3_ns", 0.75), ("min_ns", 0):
-            run[key] = round(quantile(samples, at), 2)
-        ratios = [ns / own if own else 0 for ns, own in zip(samples, ours)]
-        run["npuquant_times_as_fast"] = round(quantile(ratios, 0.5), 4)
-    for run in runs:
-        del run["samples"]
+        samples = run.pop("samples")
+        quartiles = statistics.quantiles(samples * 2 if len(samples) == 1 else samples, n=4, method="inclusive")
+        run["q1_ns"], run["median_ns"], run["q3_ns"] = (round(ns, 2) for ns in quartiles)
+        run["min_ns"] = min(samples)
+        run["npuquant_times_as_fast"] = round(statistics.median(
+            ns / own if own else 0 for ns, own in zip(samples, ours)), 4)
 
 
 def add_limits(head, case):

@@ -51,7 +51,8 @@ class Bench(unittest.TestCase):
         """What bench/run prints of the cases."""
         text = io.StringIO()
         with contextlib.redirect_stdout(text):
-            status = script.measure(script.command_of(script.parsed(["--quick", *options]), BENCH), self.folder / "r.json")
+            command = script.command_of(script.parsed(["--quick", *options]), BENCH)
+            status = script.measure(command, self.folder / "r.json")
         self.assertEqual(status, 0, text.getvalue())
         return text.getvalue()
 
@@ -141,19 +142,6 @@ class Bench(unittest.TestCase):
 
     # ---- cases ----
 
-    def test_small_calls(self):
-        """For one short row of every operator, the prepared call and the call with new tensors take turns with the
-        call; for more rows they do not. Two operators cannot be prepared."""
-        cases = self.results("--set", "overhead", "--no-peers")["cases"]
-        self.assertEqual(len({case["name"].split("/")[0] for case in cases}), 9)
-        for case in cases + self.results("--shape", "1x24", "--set", "overhead,data", "--no-peers")["cases"]:
-            parts = [run["who"] for run in case["runs"] if run["kind"] in ("prepared", "with tensors")]
-            prepared = [] if re.search("/tensor/|trans_quant_param", case["name"]) else ["prepared"]
-            surrounded = case["name"].count("/") == 4 or case["name"].endswith(("/nan", "/saturated", "/subnormal"))
-            self.assertEqual(parts, prepared + ["with tensors"] if surrounded else [], case["name"])
-        for case in self.results("--shape", "2x24", "--no-peers")["cases"]:
-            self.assertFalse([run for run in case["runs"] if run["kind"] in ("prepared", "with tensors")])
-
     def test_bytes(self):
         """Bytes besides x and y: a scale for each row or block, perhaps an offset; of groups, only those with rows."""
         cases = {case["name"]: case for case in self.results("--filter", "^dynamic,^group", "--max-elements", "100000",
@@ -166,44 +154,47 @@ class Bench(unittest.TestCase):
             self.assertEqual(cases[f"group_quant/mul/experts64/f32-i8/{shape}"]["bytes_read"],
                              4 * (rows * columns + groups * columns + 1))
 
-    def test_others_do_the_same(self):
-        """Results of plain loops, of every kind, and of other libraries are compared and hardly differ, except in the
-        last bit of float32 where loops multiply in another order. Products to int32 are not compared. Per tensor,
-        streams read x twice."""
-        found = set()
-        for shape in "67x104", "1001":
-            for case in self.results("--shape", shape, "--full")["cases"]:
-                operator, mode, parameters, types = case["name"].split("/")[:4]
-                plain = case["name"].count("/") == 4
-                reordered = operator == "dequant" and types.endswith("-f32") and mode.startswith("token")
-                kinds = {run["kind"] for run in case["runs"]}
-                twice = mode == "tensor"
-                self.assertEqual([kind in kinds for kind in ("two-passes", "stream", "memcpy")],
-                                 [twice, not twice, not twice])
-                for run in case["runs"]:
-                    self.assertEqual("differing" in run, run["kind"] == "peer" or run["who"] == "product to y")
-                    if plain and "differing" in run:
-                        most = case["elements"] / (2 if reordered else 50)
-                        self.assertLess(run["differing"], most, (case["name"], run["who"]))
-                    if run["who"] == "naive loop":
-                        found.add(f"{operator}/{mode}")
-        self.assertEqual(found, {kind.name for kind in script.cases.KINDS})
+    def check_runs(self, case):
+        """Who takes part, by the name of the case; and other libraries and loops hardly differ, except in the last bit
+        of float32 where loops multiply in another order. Returns the name's words."""
+        operator, mode, _, types, shape, *more = words = case["name"].split("/")
+        variant, = more or [""]
+        unusual, view = variant in script.cases.DATA, variant in script.cases.VIEWS
+        who = {kind: [run["who"] for run in case["runs"] if run["kind"] == kind] for kind in (
+            "baseline", "prepared", "with tensors", "two-passes", "stream", "memcpy", "peer")}
+        small = ("x" not in shape or shape.startswith("1x")) and case["elements"] <= 4096 and (unusual or not variant)
+        prepared = small and mode != "tensor" and operator != "trans_quant_param"
+        self.assertEqual((who["prepared"], who["with tensors"]), (["prepared"] * prepared, ["with tensors"] * small))
+        baseline = "usual data" if unusual else "copy first" if view else "one thread" if variant else None
+        self.assertEqual(who["baseline"], [baseline] if baseline else [])
+        twice = mode == "tensor"  # one scale of x, which streams read twice, too
+        for kind in "two-passes", "stream", "memcpy":
+            self.assertEqual(bool(who[kind]), twice == (kind == "two-passes"), kind)
+        self.assertEqual("naive loop" in who["peer"], bool(who["peer"]) and not view)
+        reordered = operator == "dequant" and types.endswith("-f32") and mode.startswith("token")
+        for run in case["runs"]:
+            self.assertEqual("differing" in run, run["kind"] == "peer" or run["who"] == "product to y")
+            if "differing" in run and not variant:
+                self.assertLess(run["differing"], 8 + case["elements"] / (2 if reordered else 50), run["who"])
+            elif variant == "nan" and run["who"].endswith(" loop"):
+                self.assertEqual(run["differing"], (case["elements"] + 15) // 16)
+        return words
 
-    def test_variants(self):
-        """Unusual data takes turns with usual data, and a view with a copy; other libraries take no views. The data
-        fits its name."""
-        found = set()
-        for case in self.results("--set", "data,views", "--max-elements", "100000", "--backend", "all")["cases"]:
-            variant = case["name"].split("/")[5]
-            is_view = variant not in ("saturated", "nan", "subnormal")
-            self.assertEqual([run["who"] for run in case["runs"] if run["kind"] == "baseline"],
-                             ["copy first" if is_view else "usual data"])
-            self.assertEqual(is_view, all(run["kind"] != "peer" for run in case["runs"]), case["name"])
-            naive = [run["differing"] for run in case["runs"] if run["who"].endswith(" loop")]
-            if variant == "nan":
-                self.assertEqual(naive, [case["elements"] // 16] * len(naive))
-            found.add(variant)
-        self.assertEqual(found, {*script.cases.VIEWS, *script.cases.DATA})
+    def test_runs(self):
+        """Small calls, unusual data, views and threads; plain loops of every kind."""
+        operators, kinds, variants = set(), set(), set()
+        for options in (("--set", "overhead"), ("--set", "overhead,data", "--shape", "1x24"), ("--shape", "2x24"),
+                        ("--set", "data,views", "--max-elements", "100000", "--backend", "all"),
+                        ("--shape", "67x104", "--full"), ("--shape", "1001", "--full")):
+            for case in self.results(*options)["cases"]:
+                with self.subTest(case["name"]):
+                    operator, mode, *_, last = self.check_runs(case)
+                    operators.update({operator} if options == ("--set", "overhead") else ())
+                    kinds.update(f"{operator}/{mode}" for run in case["runs"] if run["who"] == "naive loop")
+                    variants.add(last)
+        self.assertEqual(len(operators), 9)
+        self.assertEqual(kinds, {kind.name for kind in script.cases.KINDS})
+        self.assertLessEqual({*script.cases.VIEWS, *script.cases.DATA}, variants)
 
     def test_fastest_stream(self):
         """Beyond the second cache, one more stream shows the fastest way."""
