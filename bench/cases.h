@@ -69,8 +69,9 @@ const char *bench_parse(const char *name, struct bench_case *c);
 bool bench_is_view(const struct bench_case *c);
 bool bench_is_dynamic(const struct bench_case *c); /* finds its scales itself, symmetric or not */
 int64_t bench_block(const struct bench_case *c);   /* columns that share a scale; 0: whole rows or more */
-bool bench_is_small(
-    const struct bench_case *c); /* a row of few elements on one thread: what surrounds the work counts */
+
+/* A row of few elements on one thread: what surrounds the work counts. */
+bool bench_is_small(const struct bench_case *c);
 
 size_t bench_elements(const struct bench_case *c);
 size_t bench_x_bytes(const struct bench_case *c);
