@@ -20,13 +20,13 @@ enum bench_mode {
     BENCH_TOKEN_BIAS_I32, /* dequant: activation_scale and a bias of int32 */
     BENCH_TOKEN_BIAS_F32,
     BENCH_SYMMETRIC, /* requant: words without offsets */
-    BENCH_BLOCK_32,  /* dynamic: a scale for each 32 columns of a row */
-    BENCH_BLOCK_128
+    BENCH_BLOCK32,   /* dynamic: a scale for each 32 columns of a row */
+    BENCH_BLOCK128
 };
 
 /* One scale, one for each column, or one for each index of the middle dimension. Dynamic operators: without smooth
  * scales, with them, or with smooth scales of each group. */
-enum bench_parameters { BENCH_UNIFORM, BENCH_CHANNEL, BENCH_AXIS, BENCH_PLAIN, BENCH_SMOOTH, BENCH_GROUPS };
+enum bench_parameters { BENCH_UNIFORM, BENCH_CHANNEL, BENCH_AXIS, BENCH_PLAIN, BENCH_SMOOTH, BENCH_EXPERTS64 };
 
 /* Unusual data, or an unusual layout. */
 enum bench_variant {
@@ -41,14 +41,6 @@ enum bench_variant {
     BENCH_TRANSPOSED_Y
 };
 
-/* The contestant that a case is compared with, next to the limit. */
-enum bench_baseline {
-    BENCH_NO_BASELINE,
-    BENCH_USUAL_DATA, /* the same call, with usual data */
-    BENCH_COPY_FIRST, /* the view copied by plain loops, and the same call with the copy */
-    BENCH_ONE_THREAD  /* the same call on one thread */
-};
-
 enum { BENCH_MAX_NDIM = 3 };
 
 struct bench_case {
@@ -57,9 +49,12 @@ struct bench_case {
     enum bench_mode mode;
     enum bench_parameters parameters;
     enum bench_variant variant;
-    enum bench_baseline baseline;
     npuq_dtype x_dtype;
     npuq_dtype y_dtype;
+    npuq_dtype offset_dtype;
+    float scale;     /* brings x into the range of y; 0: without scales */
+    float offset;    /* zero point or bias; 0: without */
+    float row_scale; /* the mean of dequant's activation_scale; 0: without */
     int ndim;
     int64_t shape[BENCH_MAX_NDIM]; /* of elements of x */
     int64_t groups;                /* experts, where there are any */
@@ -74,12 +69,12 @@ const char *bench_parse(const char *name, struct bench_case *c);
 bool bench_is_view(const struct bench_case *c);
 bool bench_is_dynamic(const struct bench_case *c); /* finds its scales itself, symmetric or not */
 int64_t bench_block(const struct bench_case *c);   /* columns that share a scale; 0: whole rows or more */
-bool bench_is_small(
-    const struct bench_case *c); /* a row of few elements on one thread: what surrounds the work counts */
+
+/* A row of few elements on one thread: what surrounds the work counts. */
+bool bench_is_small(const struct bench_case *c);
 
 size_t bench_elements(const struct bench_case *c);
 size_t bench_x_bytes(const struct bench_case *c);
 size_t bench_y_bytes(const struct bench_case *c);
-size_t bench_memory(const struct bench_case *c); /* bytes that measuring it takes, about */
 
 #endif

@@ -5,7 +5,9 @@
 
 x is of the type x, y the result; a variant is unusual data or an unusual view; tN are N threads."""
 
+import re
 import sys
+from typing import NamedTuple
 
 FLOATS = ("f32", "f16", "bf16")
 
@@ -16,28 +18,51 @@ SETS = {
     "views": "strided, reversed, transposed", "data": "that saturates, NaN, subnormal numbers",
 }
 
-#: Operator and mode, the parameters, and the types of y with those of x.
+
+class Kind(NamedTuple):
+    """What is known of an operator's mode."""
+    name: str
+    parameters: tuple  # of cases with usual shapes
+    types: dict  # of y, each with those of x
+    scale: float  # that brings usual data into the range of y; 0: x is the scales, or there are none
+    offset: tuple  # type and value, if there is one
+    work: dict  # vector instructions between load and store, see limits.py
+    column: dict  # those to load the parameters of a column
+    row_scale: float = 0
+
+
 _QUANTISED = {"i8": FLOATS, "i4": FLOATS}
 _DIVIDED = {"i8": FLOATS, "u8": FLOATS, "i32": FLOATS}
 _FROM_WEIGHTS = {y: ("i8", "i4") for y in FLOATS}
 _FROM_SUMS = {y: ("i32",) for y in FLOATS}
+_CHANNEL, _BOTH, _SMOOTH = ("channel",), ("uniform", "channel"), ("plain", "smooth")
+_SUM = {"multiplications": 1, "additions": 1}
+_PRODUCT = {"multiplications": 1}
+_PRODUCTS = {"multiplications": 2}
+_WORDS = {"loads": 2, "shuffles": 2, "integers": 2}  # a word has two halves of 32 bits
+#: A correctly rounded quotient takes three steps from the inverse of the divisor. trans_quant_param rounds a scale at
+#: bit 13, clamps an offset, and puts it beside the scale.
 KINDS = [
-    ("quantize/mul", ("uniform", "channel"), _QUANTISED),
-    ("quantize/div", ("uniform", "channel"), _DIVIDED),
-    ("group_quant/mul", ("experts64",), _QUANTISED),
-    ("dynamic_quant_asymmetric/token", ("plain", "smooth", "experts64"), _QUANTISED),
-    ("dynamic_quant_asymmetric/tensor", ("plain", "smooth"), _QUANTISED),
-    ("dynamic_quant/token", ("plain", "smooth", "experts64"), _QUANTISED),
-    ("dynamic_quant/tensor", ("plain", "smooth"), _QUANTISED),
-    ("dynamic_block_quant/block32", ("plain",), _QUANTISED),
-    ("dynamic_block_quant/block128", ("plain",), _QUANTISED),
-    ("anti_quant/mul", ("uniform", "channel"), _FROM_WEIGHTS),
-    ("dequant/weight", ("uniform", "channel"), _FROM_SUMS),
-    ("dequant/token", ("channel",), _FROM_SUMS),
-    ("dequant/token-bias-i32", ("channel",), _FROM_SUMS),
-    ("dequant/token-bias-f32", ("channel",), _FROM_SUMS),
-    ("requant/mul", ("uniform", "channel"), {"i8": ("i32",), "f16": ("i32",)}),
-    ("requant/symmetric", ("channel",), {"i8": ("i32",)}),
+    Kind("quantize/mul", _BOTH, _QUANTISED, 20.3, ("f32", 3), _SUM, {"loads": 2}),
+    Kind("quantize/div", _BOTH, _DIVIDED, 0.0493, ("i32", 3), {"multiplications": 3, "additions": 1}, {"loads": 2}),
+    Kind("group_quant/mul", ("experts64",), _QUANTISED, 20.3, ("f32", 3), _SUM, {"loads": 1}),
+    Kind("dynamic_quant_asymmetric/token", (*_SMOOTH, "experts64"), _QUANTISED, 1, (), _SUM, {}),
+    Kind("dynamic_quant_asymmetric/tensor", _SMOOTH, _QUANTISED, 1, (), _SUM, {}),
+    Kind("dynamic_quant/token", (*_SMOOTH, "experts64"), _QUANTISED, 1, (), _PRODUCT, {}),
+    Kind("dynamic_quant/tensor", _SMOOTH, _QUANTISED, 1, (), _PRODUCT, {}),
+    Kind("dynamic_block_quant/block32", ("plain",), _QUANTISED, 0, (), _PRODUCT, {}),
+    Kind("dynamic_block_quant/block128", ("plain",), _QUANTISED, 0, (), _PRODUCT, {}),
+    Kind("anti_quant/mul", _BOTH, _FROM_WEIGHTS, 0.0493, ("f32", 3), _SUM, {"loads": 2}),
+    Kind("dequant/weight", _BOTH, _FROM_SUMS, 1e-6, (), _PRODUCT, {"loads": 1}),
+    Kind("dequant/token", _CHANNEL, _FROM_SUMS, 1e-4, (), _PRODUCTS, {"loads": 1}, 0.01),
+    Kind("dequant/token-bias-i32", _CHANNEL, _FROM_SUMS, 1e-4, ("i32", 1e6), {**_PRODUCTS, "integers": 1}, {"loads": 2},
+         0.01),
+    Kind("dequant/token-bias-f32", _CHANNEL, _FROM_SUMS, 1e-4, ("f32", 3), {**_PRODUCTS, "additions": 1}, {"loads": 2},
+         0.01),
+    Kind("requant/mul", _BOTH, {"i8": ("i32",), "f16": ("i32",)}, 4e-6, ("f32", 3), _PRODUCT, _WORDS),
+    Kind("requant/symmetric", _CHANNEL, {"i8": ("i32",)}, 4e-6, (), _PRODUCT, _WORDS),
+    Kind("trans_quant_param/nearest", (), {}, 0, ("f32", 3),
+         {"loads": 1, "integers": 8, "additions": 2, "conversions": 1, "shuffles": 2, "stores": 1}, {}),
 ]
 
 #: Decode; small batches, which the second-level cache holds; prefill; beyond the last caches; weights.
@@ -91,6 +116,23 @@ def elements(name):
     return count
 
 
+def bits(dtype):
+    return int(dtype.lstrip("bfiu"))
+
+
+def memory(name):
+    """About the bytes that measuring it takes: x, y, expected y, a copy of half of x and y, the parameters of each
+    column of each group, and the memory of a variant."""
+    x, y = (elements(name) * bits(dtype) // 8 for dtype in name.split("/")[3].split("-"))
+    groups, columns = 64 if "/experts64/" in name else 1, int(name.split("/")[4].split("x")[-1])
+    return (9 if re.search("/[a-z-]+$", name) else 3) * x // 2 + 5 * y // 2 + 8 * groups * columns
+
+
+def is_dynamic(name):
+    """Whether the operator finds its scales itself."""
+    return name.startswith("dynamic_")
+
+
 def cases():
     """Each case's name, and its sets."""
     found = {}
@@ -98,15 +140,16 @@ def cases():
     def add(name, sets):
         found.setdefault(name, set()).update(sets)
 
-    for kind, choices, types in KINDS:
-        for parameters in choices:
+    for kind in KINDS:
+        for parameters in kind.parameters:
             for y in ("i8", "u8", "i32", "i4", *FLOATS):
-                for x in types.get(y, ()):
-                    usual = _is_usual(kind, parameters, x, y)
+                for x in kind.types.get(y, ()):
+                    usual = _is_usual(kind.name, parameters, x, y)
                     for shape, sets in MODEL_SHAPES.items():
                         # Groups need a row each, except in group_quant, which is also called for one row.
-                        if parameters != "experts64" or kind == "group_quant/mul" or int(shape.split("x")[0]) >= 64:
-                            add(f"{kind}/{parameters}/{x}-{y}/{shape}", sets if usual else ())
+                        rows = int(shape.split("x")[0])
+                        if parameters != "experts64" or kind.name == "group_quant/mul" or rows >= 64:
+                            add(f"{kind.name}/{parameters}/{x}-{y}/{shape}", sets if usual else ())
     for length in 128, 1024, 4096, 16384, 1000000:
         add(f"trans_quant_param/nearest/channel/f32-i64/{length}", {"overhead" if length < 4096 else "models"})
     for name, shapes in FEW_SHAPES.items():
@@ -130,5 +173,25 @@ def cases():
     return found
 
 
-if __name__ == "__main__":  # those of at most this many elements
-    print(*(name for name in cases() if elements(name) <= int(sys.argv[1])))
+def in_c():
+    """For cases.c: how names begin, and what such a case has."""
+    dtypes = {"f32": "FLOAT32", "f16": "FLOAT16", "bf16": "BFLOAT16", "i8": "INT8", "u8": "UINT8", "i32": "INT32",
+              "i4": "QUINT4X2", "i64": "INT64"}
+    kinds = {kind.name: kind for kind in KINDS}
+    dimensions = {name[:name.rindex("/") + 1]: name.count("x", name.rindex("/")) + 1
+                  for name in cases() if name.count("/") == 4}
+    for begin, ndim in dimensions.items():
+        operator, mode, parameters, types, _ = begin.split("/")
+        kind = kinds[f"{operator}/{mode}"]
+        offset = kind.offset or ("f32", 0)
+        words = [word.upper().replace("-", "_") for word in (operator, mode, parameters)]
+        words += [dtypes[dtype] for dtype in (*types.split("-"), offset[0])]
+        scale = 0 if parameters == "plain" else kind.scale
+        yield f'KIND("{begin}", {", ".join(words)}, {ndim}, {scale}, {offset[1]}, {kind.row_scale})'
+
+
+if __name__ == "__main__":  # for the build: what cases.c has of them, or those of at most this many elements
+    if sys.argv[1] == "--c":
+        print(*in_c(), sep="\n")
+    else:
+        print(*(name for name in cases() if elements(name) <= int(sys.argv[1])))

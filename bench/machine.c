@@ -16,116 +16,6 @@
 #include <sched.h>
 #endif
 
-/* The value of the first line of /proc/cpuinfo that begins with key. */
-static bool read_cpuinfo(const char *key, char *text, size_t size)
-{
-    char line[256];
-    bool found = false;
-    FILE *file = fopen("/proc/cpuinfo", "r");
-
-    while (file && !found && fgets(line, sizeof line, file)) {
-        const char *value = strchr(line, ':');
-        if (value && strncmp(line, key, strlen(key)) == 0) {
-            value += strspn(value, ": \t");
-            (void)snprintf(text, size, "%.*s", (int)strcspn(value, "\n"), value);
-            found = true;
-        }
-    }
-    if (file) {
-        (void)fclose(file);
-    }
-    return found;
-}
-
-static void describe_cpu(char *text, size_t size)
-{
-    char family[16];
-    char model[16];
-
-    if (!read_cpuinfo("model name", text, size)) {
-        (void)snprintf(text, size, "unknown");
-        return;
-    }
-    const size_t used = strlen(text);
-    if (read_cpuinfo("cpu family", family, sizeof family) && read_cpuinfo("model\t", model, sizeof model)) {
-        (void)snprintf(text + used, size - used, " (family %s, model %s)", family, model);
-    }
-}
-
-/* The first line of a file about one of the first processor's caches. */
-static bool read_cache_file(int index, const char *name, char *text, size_t size)
-{
-    char path[96];
-
-    (void)snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, name);
-    FILE *file = fopen(path, "r");
-    const bool found = file && fgets(text, (int)size, file);
-    if (file) {
-        (void)fclose(file);
-    }
-    return found;
-}
-
-/* Data caches by level. sysconf() would add up the last caches of all parts of a processor. */
-static void describe_caches(size_t *caches)
-{
-    char level[32];
-    char type[32];
-    char size[32];
-
-    for (int i = 0; read_cache_file(i, "level", level, sizeof level); i++) {
-        const long n = strtol(level, NULL, 10);
-        if (n >= 1 && n <= MACHINE_CACHES && read_cache_file(i, "type", type, sizeof type) && type[0] != 'I' &&
-            read_cache_file(i, "size", size, sizeof size)) {
-            caches[n - 1] = (size_t)strtoul(size, NULL, 10) << (strchr(size, 'M') ? 20 : 10);
-        }
-    }
-}
-
-void machine_describe(struct machine *machine)
-{
-    const time_t now = time(NULL);
-    struct tm local;
-
-    memset(machine, 0, sizeof *machine);
-    describe_cpu(machine->cpu, sizeof machine->cpu);
-#if defined(__clang__)
-    (void)snprintf(machine->compiler, sizeof machine->compiler, "clang %d.%d.%d", __clang_major__, __clang_minor__,
-                   __clang_patchlevel__);
-#else
-    (void)snprintf(machine->compiler, sizeof machine->compiler, "gcc %d.%d.%d", __GNUC__, __GNUC_MINOR__,
-                   __GNUC_PATCHLEVEL__);
-#endif
-#ifndef NDEBUG
-    (void)strcat(machine->compiler, " with asserts");
-#endif
-    if (localtime_r(&now, &local)) {
-        (void)strftime(machine->date, sizeof machine->date, "%Y-%m-%d", &local);
-    }
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    machine->processors = processors > 0 ? (int)processors : 1;
-#ifdef _SC_PHYS_PAGES
-    machine->memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-#endif
-    machine->cache[0] = (size_t)32 << 10;
-    machine->cache[1] = (size_t)1 << 20;
-    machine->cache[2] = (size_t)32 << 20;
-    describe_caches(machine->cache);
-}
-
-/* Leaves a quarter of a cache to other data. */
-const char *machine_level(const struct machine *machine, size_t working_set)
-{
-    static const char *const names[MACHINE_CACHES] = {"L1", "L2", "L3"};
-
-    for (int i = 0; i < MACHINE_CACHES; i++) {
-        if (working_set <= machine->cache[i] / 4 * 3) {
-            return names[i];
-        }
-    }
-    return working_set < 4 * machine->cache[MACHINE_CACHES - 1] ? "L3+" : "memory";
-}
-
 double machine_nanoseconds(void)
 {
     struct timespec now;
@@ -183,7 +73,8 @@ void *machine_allocate(size_t size)
     char *memory = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (memory == MAP_FAILED) {
-        return NULL;
+        perror("npuquant-bench: memory");
+        exit(1);
     }
     if (huge_pages) { /* the memory before and after the multiples of a page goes back */
         const size_t before = (huge_page - (uintptr_t)memory % huge_page) % huge_page;
@@ -232,7 +123,7 @@ size_t machine_page(void)
     const long after = huge_memory();
 
     machine_free(memory, size);
-    if (!memory || before < 0 || after < 0) {
+    if (before < 0 || after < 0) {
         return 0;
     }
     return after > before ? huge_page : (size_t)sysconf(_SC_PAGESIZE);

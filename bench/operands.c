@@ -17,44 +17,20 @@ static float data_of(const struct bench_case *c, enum bench_variant variant)
     if (variant == BENCH_SATURATED || variant == BENCH_SUBNORMAL) {
         return variant == BENCH_SATURATED ? 6000.0F : 1e-39F;
     }
-    switch (c->x_dtype) {
-    case NPUQ_INT8:
-    case NPUQ_QUINT4X2: return 127.9F; /* any byte is two elements of int4 */
-    case NPUQ_INT32: return 4e7F;      /* like the sums of a few thousand products */
-    case NPUQ_FLOAT32:
-    case NPUQ_FLOAT16:
-    case NPUQ_BFLOAT16:
-    case NPUQ_UINT8:
-    case NPUQ_INT64:
-    case NPUQ_UINT64: break;
+    if (c->x_dtype == NPUQ_INT8 || c->x_dtype == NPUQ_QUINT4X2) {
+        return 127.9F; /* any byte is two elements of int4 */
     }
-    return 6.0F;
-}
-
-static float scale_of(const struct bench_case *c)
-{
-    switch (c->op) {
-    case BENCH_DYNAMIC_QUANT_ASYMMETRIC:
-    case BENCH_DYNAMIC_QUANT: return 1.0F;
-    case BENCH_ANTI_QUANT: return 0.0493F;
-    case BENCH_DEQUANT: return c->mode == BENCH_WEIGHT ? 1e-6F : 1e-4F;
-    case BENCH_REQUANT: return 4e-6F;
-    default: return c->mode == BENCH_DIV ? 0.0493F : 20.3F;
-    }
+    return c->x_dtype == NPUQ_INT32 ? 4e7F : 6.0F; /* like the sums of a few thousand products */
 }
 
 static void store(void *data, npuq_dtype dtype, size_t i, float value)
 {
-    switch (dtype) {
-    case NPUQ_FLOAT32:
-    case NPUQ_FLOAT16:
-    case NPUQ_BFLOAT16: npuq_ref_store_float(data, (npuq_ref_dtype)dtype, i, value); break;
-    case NPUQ_INT32: ((int32_t *)data)[i] = (int32_t)value; break;
-    case NPUQ_INT8: ((int8_t *)data)[i] = (int8_t)value; break;
-    case NPUQ_UINT8:
-    case NPUQ_INT64:
-    case NPUQ_UINT64:
-    case NPUQ_QUINT4X2: break;
+    if (dtype == NPUQ_INT32) {
+        ((int32_t *)data)[i] = (int32_t)value;
+    } else if (dtype == NPUQ_INT8) {
+        ((int8_t *)data)[i] = (int8_t)value;
+    } else {
+        npuq_ref_store_float(data, (npuq_ref_dtype)dtype, i, value);
     }
 }
 
@@ -79,13 +55,9 @@ static void fill(npuq_tensor *tensor, size_t n, float centre, float spread)
 
 static void *allocate(struct operands *o, size_t size)
 {
-    void *memory = machine_allocate(size + BENCH_STREAM_ROOM);
-
-    if (memory) {
-        o->memory[o->memory_count] = memory;
-        o->memory_size[o->memory_count++] = size + BENCH_STREAM_ROOM;
-    }
-    return memory;
+    o->memory_size[o->memory_count] = size + BENCH_STREAM_ROOM;
+    o->memory[o->memory_count] = machine_allocate(size + BENCH_STREAM_ROOM);
+    return o->memory[o->memory_count++];
 }
 
 static npuq_tensor allocate_tensor(struct operands *o, npuq_dtype dtype, int ndim, const int64_t *shape)
@@ -127,11 +99,10 @@ size_t operands_parameter_bytes(const struct operands *o, const npuq_tensor *par
 }
 
 /* x or y as a view of two dimensions, and the memory of a variant. */
-static bool make_variant(struct operands *o)
+static void make_variant(struct operands *o)
 {
     const int64_t rows = o->c->shape[0];
     const int64_t cols = o->c->shape[1];
-    const size_t size = npuq_dtype_size(o->x.dtype);
 
     o->other = allocate(o, o->x_bytes > o->y_bytes ? o->x_bytes : o->y_bytes);
     switch (o->c->variant) {
@@ -142,7 +113,7 @@ static bool make_variant(struct operands *o)
         o->x.strides[1] = 2;
         break;
     case BENCH_REVERSED:
-        o->x.data = (char *)o->x_memory + (size_t)(cols - 1) * size;
+        o->x.data = (char *)o->x_memory + (size_t)(cols - 1) * npuq_dtype_size(o->x.dtype);
         o->x.strides[1] = -1;
         break;
     case BENCH_BROADCAST: o->x.strides[1] = 0; break;
@@ -156,122 +127,71 @@ static bool make_variant(struct operands *o)
         break;
     default: break;
     }
-    return o->other && o->x_memory;
 }
 
-static bool make_x_and_y(struct operands *o)
+static npuq_tensor make_data(struct operands *o, npuq_dtype dtype)
+{
+    int64_t shape[BENCH_MAX_NDIM];
+
+    memcpy(shape, o->c->shape, sizeof shape);
+    shape[o->c->ndim - 1] /= dtype == NPUQ_QUINT4X2 ? 8 : 1;
+    return allocate_tensor(o, dtype, o->c->ndim, shape);
+}
+
+static void make_x_and_y(struct operands *o)
 {
     const struct bench_case *c = o->c;
-    int64_t shape[NPUQ_MAX_NDIM] = {0};
-    const int64_t last = c->shape[c->ndim - 1];
 
-    memcpy(shape, c->shape, sizeof c->shape);
-    shape[c->ndim - 1] = c->x_dtype == NPUQ_QUINT4X2 ? last / 8 : last;
-    o->x = allocate_tensor(o, c->x_dtype, c->ndim, shape);
-    shape[c->ndim - 1] = c->y_dtype == NPUQ_QUINT4X2 ? last / 8 : last;
-    o->y = allocate_tensor(o, c->y_dtype, c->ndim, shape);
+    o->x = make_data(o, c->x_dtype);
+    o->y = make_data(o, c->y_dtype);
     o->expected = allocate(o, o->y_bytes);
     o->copy = allocate(o, (o->x_bytes + o->y_bytes) / 2);
     o->x_memory = o->x.data;
-    if (!o->x.data || !o->y.data || !o->expected || !o->copy || (c->variant != BENCH_USUAL && !make_variant(o))) {
-        return false;
+    if (c->variant != BENCH_USUAL) {
+        make_variant(o);
     }
     npuq_tensor values = o->x;
     values.dtype = c->x_dtype == NPUQ_QUINT4X2 ? NPUQ_INT8 : c->x_dtype;
-    const size_t n = o->x_bytes / npuq_dtype_size(values.dtype);
     values.data = o->x_memory;
+    const size_t n = o->x_bytes / npuq_dtype_size(values.dtype);
     fill(&values, c->variant == BENCH_EVERY_SECOND ? 2 * n : n, 0.0F, data_of(c, c->variant));
     for (size_t i = 0; i < n && c->variant == BENCH_NAN; i += 16) {
         store(values.data, values.dtype, i, NAN);
     }
-    if (c->baseline == BENCH_USUAL_DATA) {
+    if (c->variant != BENCH_USUAL && !bench_is_view(c)) {
         values.data = o->other;
         fill(&values, n, 0.0F, data_of(c, BENCH_USUAL));
     }
-    return true;
 }
 
-/* The number of scales, as a shape. */
-static int parameter_shape(const struct bench_case *c, int64_t *shape)
-{
-    switch (c->parameters) {
-    case BENCH_CHANNEL: shape[0] = c->shape[c->ndim - 1]; return 1;
-    case BENCH_AXIS: shape[0] = c->shape[1]; return 1;
-    case BENCH_SMOOTH: shape[0] = c->shape[1]; return 1;
-    case BENCH_GROUPS:
-        shape[0] = c->groups;
-        shape[1] = c->shape[1];
-        return 2;
-    default: shape[0] = 1; return 1;
-    }
-}
-
-static bool make_groups(struct operands *o)
-{
-    const int64_t rows = o->c->shape[0];
-    const int64_t groups = o->c->groups;
-
-    o->group_index = allocate_tensor(o, NPUQ_INT64, 1, &groups);
-    if (!o->group_index.data) {
-        return false;
-    }
-    for (int64_t e = 0; e < groups; e++) {
-        ((int64_t *)o->group_index.data)[e] = rows * (e + 1) / groups;
-    }
-    return true;
-}
-
-/* Null data without memory. */
 static npuq_tensor make_filled(struct operands *o, npuq_dtype dtype, int ndim, const int64_t *shape, float centre,
                                float spread)
 {
     npuq_tensor tensor = allocate_tensor(o, dtype, ndim, shape);
 
-    if (tensor.data) {
-        fill(&tensor, count(&tensor), centre, spread);
-    }
+    fill(&tensor, count(&tensor), centre, spread);
     return tensor;
 }
 
-static bool make_scales(struct operands *o, int ndim, const int64_t *shape)
-{
-    const struct bench_case *c = o->c;
-    const float centre = scale_of(c);
-
-    o->scale = make_filled(o, bench_is_dynamic(c) ? c->x_dtype : NPUQ_FLOAT32, ndim, shape, centre,
-                           c->parameters == BENCH_UNIFORM ? 0.0F : centre / 8);
-    if (o->scale.data && c->op == BENCH_DEQUANT && c->mode != BENCH_WEIGHT) {
-        o->activation_scale = make_filled(o, NPUQ_FLOAT32, 1, c->shape, 0.01F, 0.005F);
-        return o->activation_scale.data;
-    }
-    return o->scale.data;
-}
-
 /* Replaces scales and offsets by words. */
-static bool make_words(struct operands *o, const int64_t *shape)
+static void make_words(struct operands *o, const int64_t *shape)
 {
     const npuq_tensor words = allocate_tensor(o, NPUQ_INT64, 1, shape);
-    const bool made =
-        words.data && npuq_trans_quant_param(&o->scale, if_present(&o->offset), NPUQ_ROUND_NEAREST, &words) == NPUQ_OK;
 
+    (void)npuq_trans_quant_param(&o->scale, if_present(&o->offset), NPUQ_ROUND_NEAREST, &words);
     o->scale = words;
     o->offset.data = NULL;
-    return made;
 }
 
-static bool make_offsets(struct operands *o, const int64_t *shape)
+static void make_groups(struct operands *o)
 {
-    const struct bench_case *c = o->c;
-    const int64_t one = 1;
-    const bool whole = c->mode == BENCH_DIV || c->mode == BENCH_TOKEN_BIAS_I32;
-    const float value = c->mode == BENCH_TOKEN_BIAS_I32 ? 1e6F : 3.0F;
-
-    o->offset =
-        make_filled(o, whole ? NPUQ_INT32 : NPUQ_FLOAT32, 1, c->op == BENCH_GROUP_QUANT ? &one : shape, value, 0.0F);
-    return o->offset.data;
+    o->group_index = allocate_tensor(o, NPUQ_INT64, 1, &o->c->groups);
+    for (int64_t e = 0; e < o->c->groups; e++) {
+        ((int64_t *)o->group_index.data)[e] = o->c->shape[0] * (e + 1) / o->c->groups;
+    }
 }
 
-static bool make_small_outputs(struct operands *o)
+static void make_small_outputs(struct operands *o)
 {
     const int64_t block = bench_block(o->c);
     const int64_t shape[2] = {o->c->mode == BENCH_TENSOR ? 1 : o->c->shape[0],
@@ -279,43 +199,50 @@ static bool make_small_outputs(struct operands *o)
     const int ndim = block > 0 ? 2 : 1;
 
     o->scale_out = allocate_tensor(o, NPUQ_FLOAT32, ndim, shape);
-    o->offset_out = allocate_tensor(o, NPUQ_FLOAT32, ndim, shape);
-    o->small_out_bytes = (o->c->op == BENCH_DYNAMIC_QUANT_ASYMMETRIC ? 2 : 1) * bytes_of(&o->scale_out);
-    o->expected_small = allocate(o, o->small_out_bytes);
-    return o->scale_out.data && o->offset_out.data && o->expected_small;
+    o->expected_scale = allocate(o, bytes_of(&o->scale_out));
+    if (o->c->op == BENCH_DYNAMIC_QUANT_ASYMMETRIC) {
+        o->offset_out = allocate_tensor(o, NPUQ_FLOAT32, ndim, shape);
+        o->expected_offset = allocate(o, bytes_of(&o->offset_out));
+    }
+    o->small_out_bytes = bytes_of(&o->scale_out) + bytes_of(&o->offset_out);
 }
 
-static bool make_parameters(struct operands *o)
+static void make_parameters(struct operands *o)
 {
     const struct bench_case *c = o->c;
-    const bool dynamic = bench_is_dynamic(c);
-    const bool has_scale =
-        c->parameters != BENCH_PLAIN && c->op != BENCH_TRANS_QUANT_PARAM; /* of trans_quant_param, x is the scales */
-    const bool has_offset = !dynamic && c->mode != BENCH_WEIGHT && c->mode != BENCH_TOKEN && c->mode != BENCH_SYMMETRIC;
-    int64_t shape[2];
-    const int ndim = parameter_shape(c, shape);
+    const bool uniform = c->parameters == BENCH_UNIFORM;
+    const int64_t one = 1;
+    const int64_t columns = uniform ? 1 : c->shape[c->parameters == BENCH_AXIS ? 1 : c->ndim - 1];
+    const int64_t shape[2] = {c->groups > 0 ? c->groups : columns, columns};
 
-    if ((has_scale && !make_scales(o, ndim, shape)) || (has_offset && !make_offsets(o, shape)) ||
-        (c->op == BENCH_REQUANT && !make_words(o, shape)) || (dynamic && !make_small_outputs(o)) ||
-        (c->groups > 0 && !make_groups(o))) {
-        return false;
+    if (c->scale > 0) {
+        o->scale = make_filled(o, bench_is_dynamic(c) ? c->x_dtype : NPUQ_FLOAT32, c->groups > 0 ? 2 : 1, shape,
+                               c->scale, uniform ? 0.0F : c->scale / 8);
+    }
+    if (c->offset > 0) { /* groups share one */
+        o->offset = make_filled(o, c->offset_dtype, 1, c->groups > 0 ? &one : &columns, c->offset, 0.0F);
+    }
+    if (c->row_scale > 0) {
+        o->activation_scale = make_filled(o, NPUQ_FLOAT32, 1, c->shape, c->row_scale, c->row_scale / 2);
+    }
+    if (c->op == BENCH_REQUANT) {
+        make_words(o, shape);
+    }
+    if (bench_is_dynamic(c)) {
+        make_small_outputs(o);
+    }
+    if (c->groups > 0) {
+        make_groups(o);
     }
     o->parameter_bytes = operands_parameter_bytes(o, &o->scale) + operands_parameter_bytes(o, &o->offset) +
                          operands_parameter_bytes(o, &o->activation_scale);
-    return true;
 }
 
-bool operands_make(struct operands *o, const struct bench_case *c)
+void operands_make(struct operands *o, const struct bench_case *c)
 {
-    memset(o, 0, sizeof *o);
-    o->c = c;
-    o->x_bytes = bench_x_bytes(c);
-    o->y_bytes = bench_y_bytes(c);
-    if (make_x_and_y(o) && make_parameters(o)) {
-        return true;
-    }
-    operands_free(o);
-    return false;
+    *o = (struct operands){.c = c, .x_bytes = bench_x_bytes(c), .y_bytes = bench_y_bytes(c)};
+    make_x_and_y(o);
+    make_parameters(o);
 }
 
 void operands_free(struct operands *o)
@@ -328,14 +255,14 @@ void operands_free(struct operands *o)
 
 /* ---- calls ----------------------------------------------------------------------------------------------------- */
 
-/* The tensor of each role. Words of requant hold the offset, so requant has no bias. */
+/* The tensor of each role. */
 #define FROM_X         &o->x
 #define FROM_SCALE     &o->scale
 #define FROM_OFFSET    &o->offset
 #define FROM_SMOOTH    if_present(&o->scale)
 #define FROM_GROUPS    if_present(&o->group_index)
 #define FROM_ROW_SCALE if_present(&o->activation_scale)
-#define FROM_BIAS      c->op == BENCH_REQUANT ? NULL : if_present(&o->offset)
+#define FROM_BIAS      if_present(&o->offset)
 #define TO_Y           &o->y
 #define TO_SCALE       &o->scale_out
 #define TO_OFFSET      &o->offset_out
@@ -352,7 +279,7 @@ void operands_free(struct operands *o)
 #define OPTION(name, NAME, type) THE_##NAME
 #define ARGUMENTS(name)          ARGUMENTS_##name(INPUT, INPUT, INPUT, OUTPUT, OPTION)
 #define CALL_WITH(name)          call ? npuq_prepare_##name(call, ARGUMENTS(name)) : npuq_##name(ARGUMENTS(name), executor)
-#define CALL_WITHOUT(name)       npuq_##name(ARGUMENTS(name))
+#define CALL_WITHOUT(name)       call ? NPUQ_ERROR_ARGUMENT : npuq_##name(ARGUMENTS(name))
 #define CALL(name, NAME, EXECUTOR)                                                                                     \
     case BENCH_##NAME: return CALL_##EXECUTOR(name);
 
@@ -387,11 +314,6 @@ npuq_status operands_call_with_tensors(struct operands *o)
         }
     }
     return operands_call(o, NULL);
-}
-
-bool operands_can_prepare(const struct bench_case *c)
-{
-    return c->op != BENCH_TRANS_QUANT_PARAM && c->mode != BENCH_TENSOR;
 }
 
 npuq_status operands_prepare(const struct operands *o, npuq_call *call)
@@ -465,68 +387,48 @@ static npuq_status call_with_copy(const struct operands *o)
     return status;
 }
 
-static npuq_status call_with_usual_data(const struct operands *o)
+npuq_status operands_baseline(const struct operands *o)
 {
     struct operands usual = *o;
 
-    usual.x.data = o->other;
-    return operands_call(&usual, NULL);
-}
-
-npuq_status operands_baseline(const struct operands *o)
-{
-    switch (o->c->baseline) {
-    case BENCH_USUAL_DATA: return call_with_usual_data(o);
-    case BENCH_COPY_FIRST: return call_with_copy(o);
-    case BENCH_NO_BASELINE:
-    case BENCH_ONE_THREAD: break;
+    if (bench_is_view(o->c)) {
+        return call_with_copy(o);
     }
-    return operands_call(o, NULL);
+    usual.x.data = o->c->variant == BENCH_USUAL ? o->x.data : o->other;
+    return operands_call(&usual, NULL);
 }
 
 /* ---- checking -------------------------------------------------------------------------------------------------- */
 
-bool operands_expect(struct operands *o)
+bool operands_expect(const struct operands *o)
 {
-    const npuq_backend active = npuq_active_backend();
-    const npuq_tensor y = o->y;
-    const size_t scales = bytes_of(&o->scale_out); /* then the offsets, if any */
+    struct operands reference = *o;
 
-    o->y.data = o->expected;
-    bool done = npuq_set_backend(NPUQ_BACKEND_REF) == NPUQ_OK && operands_call(o, NULL) == NPUQ_OK;
-    o->y = y;
-    done = npuq_set_backend(active) == NPUQ_OK && done;
-    if (done && o->small_out_bytes > 0) {
-        memcpy(o->expected_small, o->scale_out.data, scales);
-        memcpy((char *)o->expected_small + scales, o->offset_out.data, o->small_out_bytes - scales);
-    }
-    return done;
+    reference.y.data = o->expected;
+    reference.scale_out.data = o->expected_scale;
+    reference.offset_out.data = o->expected_offset;
+    return npuq_set_backend(NPUQ_BACKEND_REF) == NPUQ_OK && operands_call(&reference, NULL) == NPUQ_OK;
 }
 
-static size_t differing(const void *a, const void *b, size_t bytes, size_t item)
+static size_t differing(const npuq_tensor *tensor, const void *expected)
 {
-    const char *p = a;
-    const char *q = b;
+    const size_t size = npuq_dtype_size(tensor->dtype);
+    const size_t bytes = bytes_of(tensor);
+    const char *p = tensor->data;
+    const char *q = expected;
     size_t found = 0;
 
-    if (memcmp(p, q, bytes) == 0) {
+    if (bytes == 0 || memcmp(p, q, bytes) == 0) {
         return 0;
     }
-    for (size_t i = 0; i < bytes; i += item) {
-        found += memcmp(p + i, q + i, item) != 0;
+    for (size_t i = 0; i < bytes; i += size) {
+        found += memcmp(p + i, q + i, size) != 0;
     }
     return found;
 }
 
 size_t operands_differing(const struct operands *o)
 {
-    const size_t scales = bytes_of(&o->scale_out);
-    size_t found = differing(o->y.data, o->expected, o->y_bytes, npuq_dtype_size(o->y.dtype));
-
-    if (o->small_out_bytes > 0) {
-        found += differing(o->scale_out.data, o->expected_small, scales, sizeof(float));
-        found += differing(o->offset_out.data, (const char *)o->expected_small + scales, o->small_out_bytes - scales,
-                           sizeof(float));
-    }
-    return found;
+    return differing(&o->y, o->expected) + differing(&o->scale_out, o->expected_scale) +
+           differing(&o->offset_out, o->expected_offset);
 }

@@ -23,9 +23,10 @@ struct operands {
     size_t y_bytes;
     size_t parameter_bytes; /* read besides x */
     size_t small_out_bytes; /* written besides y */
-    void *expected;         /* the reference's y; y_bytes */
-    float *expected_small;  /* the reference's other outputs; small_out_bytes */
-    void *copy;             /* where memcpy writes; (x_bytes + y_bytes) / 2 */
+    void *expected;         /* the reference's outputs */
+    void *expected_scale;
+    void *expected_offset;
+    void *copy; /* where memcpy writes; (x_bytes + y_bytes) / 2 */
     void *memory[OPERANDS_MEMORY];
     size_t memory_size[OPERANDS_MEMORY];
     int memory_count;
@@ -34,8 +35,7 @@ struct operands {
 /* Bytes that the call reads of a parameter: only those of groups with rows. 0 without the parameter. */
 size_t operands_parameter_bytes(const struct operands *o, const npuq_tensor *parameter);
 
-/* False without memory. */
-bool operands_make(struct operands *o, const struct bench_case *c);
+void operands_make(struct operands *o, const struct bench_case *c);
 void operands_free(struct operands *o);
 
 npuq_status operands_call(const struct operands *o, const npuq_executor *executor);
@@ -43,15 +43,15 @@ npuq_status operands_call(const struct operands *o, const npuq_executor *executo
 /* Makes the tensors anew, and calls. */
 npuq_status operands_call_with_tensors(struct operands *o);
 
-/* False for trans_quant_param, and for one scale of a whole tensor. */
-bool operands_can_prepare(const struct bench_case *c);
+/* Fails for trans_quant_param, and for one scale of a whole tensor. */
 npuq_status operands_prepare(const struct operands *o, npuq_call *call);
 
-/* Runs the baseline of the case. */
+/* Runs the baseline of the case: the same call with usual data, or with the view copied by plain loops, or on one
+ * thread. */
 npuq_status operands_baseline(const struct operands *o);
 
-/* Runs the reference, whose results every backend must give. False if the reference fails. */
-bool operands_expect(struct operands *o);
+/* Runs the reference, whose results every backend must give, and leaves its backend set. False if it fails. */
+bool operands_expect(const struct operands *o);
 
 /* Counts the elements, scales and offsets that differ from the reference's. */
 size_t operands_differing(const struct operands *o);

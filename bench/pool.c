@@ -19,8 +19,8 @@ static struct {
     atomic_uint generation; /* changes when there is work */
     atomic_int busy;        /* workers that have not finished it */
     int wanted;
-    void (*work)(void *argument, int i, int threads);
-    void *argument;
+    void (*work)(const void *argument, int i, int threads);
+    const void *argument;
     bool pin;
 } pool = {.threads = 1, .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 
@@ -85,7 +85,7 @@ int pool_start(int threads, bool pin)
     return pool.threads;
 }
 
-void pool_run(int threads, void (*work)(void *argument, int i, int threads), void *argument)
+void pool_run(int threads, void (*work)(const void *argument, int i, int threads), const void *argument)
 {
     if (threads <= 1 || pool.threads == 1) {
         work(argument, 0, 1);
@@ -111,7 +111,7 @@ struct loop {
     void *argument;
 };
 
-static void run_share(void *argument, int i, int threads)
+static void run_share(const void *argument, int i, int threads)
 {
     const struct loop *loop = argument;
     const size_t begin = loop->count * (size_t)i / (size_t)threads;
@@ -125,7 +125,7 @@ static void run_share(void *argument, int i, int threads)
 static void parallel_for(void *context, size_t count, void (*task)(void *argument, size_t begin, size_t end),
                          void *argument)
 {
-    struct loop loop = {count, task, argument};
+    const struct loop loop = {count, task, argument};
 
     pool_run(*(const int *)context, run_share, &loop);
 }

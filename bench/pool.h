@@ -12,7 +12,7 @@ enum { POOL_MAX_THREADS = 64 };
 int pool_start(int threads, bool pin);
 
 /* Calls work(argument, i, threads) for i from 0 to threads - 1, each on its own thread. */
-void pool_run(int threads, void (*work)(void *argument, int i, int threads), void *argument);
+void pool_run(int threads, void (*work)(const void *argument, int i, int threads), const void *argument);
 
 /* An executor of `threads` threads; null for one. */
 const npuq_executor *pool_executor(int threads);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The processor's limit: how many vector instructions of each class a case needs at least, and how many the machine
- * executes in a nanosecond. */
+/* How many vector instructions of each class the machine executes in a nanosecond. limits.py says how many a case
+ * needs. */
 #ifndef NPUQ_BENCH_PORTS_H
 #define NPUQ_BENCH_PORTS_H
 
-#include "cases.h"
 #include "timing.h"
 
 /* Additions are float32, with comparisons. Conversions are between int32 and float32. Shuffles widen, pack and permute.
@@ -35,8 +34,5 @@ const char *port_name(enum port port);
 
 /* With the widest vectors that run here. */
 struct ports ports_measure(const struct timing *timing);
-
-/* The least time for the instructions of a case on `threads` threads; 0: not known. */
-double ports_ns(const struct ports *ports, const struct bench_case *c, int threads);
 
 #endif

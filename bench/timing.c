@@ -4,8 +4,7 @@
 #include "machine.h"
 #include "splitmix64.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
 static double run_once(const struct contestant *c)
 {
@@ -88,51 +87,20 @@ int timing_run(const struct timing *timing, struct contestant *contestants, int 
     return round;
 }
 
-/* ---- statistics ------------------------------------------------------------------------------------------------ */
-
-static int compare(const void *a, const void *b)
+double timing_lowest(const double *samples, int rounds)
 {
-    const double x = *(const double *)a;
-    const double y = *(const double *)b;
+    double lowest = samples[0];
 
-    return (x > y) - (x < y);
-}
-
-/* Of sorted samples, interpolated between neighbours. */
-static double quantile(const double *sorted, int count, double at)
-{
-    const double place = at * (count - 1);
-    const int below = (int)place;
-    const int above = below + 1 < count ? below + 1 : below;
-
-    return sorted[below] + (place - below) * (sorted[above] - sorted[below]);
-}
-
-struct statistics statistics_of(const double *samples, int count)
-{
-    double sorted[TIMING_MAX_ROUNDS];
-
-    memcpy(sorted, samples, sizeof *samples * (size_t)count);
-    qsort(sorted, (size_t)count, sizeof *sorted, compare);
-    return (struct statistics){
-        .median = quantile(sorted, count, 0.5),
-        .q1 = quantile(sorted, count, 0.25),
-        .q3 = quantile(sorted, count, 0.75),
-        .lowest = sorted[0],
-    };
-}
-
-double statistics_spread(const struct statistics *s)
-{
-    return s->median > 0 ? (s->q3 - s->q1) / s->median : 0;
-}
-
-double median_ratio(const double *a, const double *b, int count)
-{
-    double ratios[TIMING_MAX_ROUNDS];
-
-    for (int i = 0; i < count; i++) {
-        ratios[i] = b[i] > 0 ? a[i] / b[i] : 0;
+    for (int i = 1; i < rounds; i++) {
+        lowest = samples[i] < lowest ? samples[i] : lowest;
     }
-    return statistics_of(ratios, count).median;
+    return lowest;
+}
+
+void timing_write(const double *samples, int rounds)
+{
+    for (int i = 0; i < rounds; i++) {
+        (void)printf("%s%.2f", i > 0 ? ", " : "[", samples[i]);
+    }
+    (void)putchar(']');
 }

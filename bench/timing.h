@@ -28,19 +28,9 @@ struct timing {
  * most TIMING_MAX_CONTESTANTS. Returns the number of rounds. */
 int timing_run(const struct timing *timing, struct contestant *contestants, int count);
 
-struct statistics {
-    double median;
-    double q1;
-    double q3;
-    double lowest;
-};
+double timing_lowest(const double *samples, int rounds);
 
-struct statistics statistics_of(const double *samples, int count);
-
-/* (q3 - q1) / median */
-double statistics_spread(const struct statistics *s);
-
-/* The median over the rounds of a's time divided by b's. */
-double median_ratio(const double *a, const double *b, int count);
+/* Prints the samples as JSON. */
+void timing_write(const double *samples, int rounds);
 
 #endif

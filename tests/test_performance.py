@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The performance pages have the tables and pictures that bench/page makes of bench/results, and bench/page makes a
 result file of measurements. NPUQ_SOURCE is the folder of the source; otherwise the folder above."""
-import glob
 import json
 import os
 import pathlib
@@ -52,7 +51,7 @@ OUTSIDE = ("cell,shape,contestant,version,ns,ratio\n"
 
 
 def lines_of(bench):
-    """As npuquant-bench prints them."""
+    """As bench/run writes them."""
     head = {key: value for key, value in bench.items() if key != "cases"}
     return "".join(json.dumps(line) + "\n" for line in (head, *bench["cases"]))
 
@@ -61,66 +60,50 @@ class Performance(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.tree = folder.name
-        os.makedirs(self.path("docs/images"))
-        shutil.copytree(os.path.join(SOURCE, "bench", "results"), self.path("bench/results"))
+        self.tree = pathlib.Path(folder.name)
+        shutil.copytree(os.path.join(SOURCE, "bench", "results"), self.tree / "bench" / "results")
+        (self.tree / "docs" / "images").mkdir(parents=True)
         for name in ("bench/page", *PAGES, *PICTURES):
-            shutil.copy(os.path.join(SOURCE, name), self.path(name))
+            shutil.copy(os.path.join(SOURCE, name), self.tree / name)
         self.write("bench.json", lines_of(BENCH))
         self.write("peers.json", json.dumps(PEERS))
         self.write("outside.csv", OUTSIDE)
 
-    def path(self, name):
-        return os.path.join(self.tree, name)
-
     def read(self, name):
-        with open(self.path(name), encoding="utf-8") as file:
-            return file.read()
+        return (self.tree / name).read_text(encoding="utf-8")
 
     def write(self, name, text):
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            file.write(text)
+        (self.tree / name).write_text(text, encoding="utf-8")
 
     def page(self, *options, status=0):
-        done = subprocess.run([sys.executable, self.path("bench/page"), *options], cwd=self.tree, encoding="utf-8",
+        done = subprocess.run([sys.executable, self.tree / "bench" / "page", *options], cwd=self.tree, encoding="utf-8",
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False)
         self.assertEqual(done.returncode, status, done.stderr)
         return done.stderr if status else done.stdout
 
     def test_pages_are_made(self):
-        """The pages and pictures in the source are what bench/page writes."""
+        """The pages and pictures in the source are what bench/page writes. It notices a table and a picture that differ,
+        a picture that is missing, and one of no machine."""
         self.page("--check")
-        before = [self.read(name) for name in (*PAGES, *PICTURES)]
+        files = (*PAGES, *PICTURES)
+        before = [self.read(name) for name in files]
+        self.assertEqual({path.name for path in pathlib.Path(SOURCE, "docs", "images").glob("perf*")},
+                         {os.path.basename(name) for name in PICTURES})
+        self.write(PAGES[0], re.sub(r"(\| quantize, .*)[0-9]", r"\1", before[0], count=1))
+        self.write(PICTURES[0], self.read(PICTURES[0]).replace("npuquant<", "other<"))
+        (self.tree / PICTURES[1]).unlink()
+        self.write(PICTURE, "")
+        self.assertEqual(sorted(self.page("--check", status=1).splitlines()), sorted(
+            f"{name}: bench/page makes another one of bench/results" for name in (PAGES[0], *PICTURES[:2], PICTURE)))
         self.page()
-        self.assertEqual([self.read(name) for name in (*PAGES, *PICTURES)], before)
-        self.assertEqual({os.path.relpath(path, SOURCE) for path in glob.glob(os.path.join(SOURCE, "docs/images/perf*"))},
-                         set(PICTURES))
-
-    def test_other_tables_are_noticed(self):
-        text = self.read(PAGES[0])
-        self.write(PAGES[0], re.sub(r"(\| quantize, .*)[0-9]", r"\1", text, count=1))
-        message = self.page("--check", status=1)
-        self.assertEqual(message, "docs/performance.md: bench/page makes another one of bench/results\n")
-        self.page()
-        self.assertEqual(self.read(PAGES[0]), text)
-
-    def test_other_pictures_are_noticed(self):
-        """One that differs, one that is missing, and one of no machine."""
-        text = self.read(PICTURES[0])
-        self.write(PICTURES[0], text.replace("npuquant<", "other<"))
-        os.remove(self.path(PICTURES[1]))
-        self.write(PICTURE, text)
-        message = self.page("--check", status=1)
-        for name in (*PICTURES[:2], PICTURE):
-            self.assertIn(f"{name}: bench/page makes another one of bench/results\n", message)
-        self.assertEqual(message.count("\n"), 3)
-        self.page()
-        self.assertEqual(self.read(PICTURES[0]), text)
-        self.assertFalse(os.path.exists(self.path(PICTURE)))
-        self.page("--check")
+        self.assertEqual([self.read(name) for name in files], before)
+        self.assertFalse((self.tree / PICTURE).exists())
 
     def test_record(self):
-        """A line for each case, of all measurements; a failed case has none; and the machine is on the page."""
+        """A line for each case, of all measurements; a failed case has none; and the machine is on the page. --show
+        prints what a recording would write, and nothing is written."""
+        self.assertIn("| 50 (**0.20**) |", self.page("--show", "bench.json"))
+        self.assertFalse((self.tree / FILE).exists())
         self.page("--record", "bench.json", "peers.json", "outside.csv")
         text = self.read(FILE)
         data = json.loads(text)
@@ -179,14 +162,8 @@ class Performance(unittest.TestCase):
         self.assertIn("| why | 1 | 0.20 |\n", page)
         self.assertIn("| not found | 1 | 0.90 |\n", page)
 
-    def test_show(self):
-        """What a recording would write, and nothing is written."""
-        shown = self.page("--show", "bench.json")
-        self.assertIn("| 50 (**0.20**) |", shown)
-        self.assertFalse(os.path.exists(self.path(FILE)))
-
     def test_wrong_files(self):
-        self.assertIn("no results of npuquant-bench", self.page("--record", "peers.json", status=1))
+        self.assertIn("no results of bench/run", self.page("--record", "peers.json", status=1))
         self.write("old.json", lines_of({**BENCH, "schema": "npuquant-bench-4"}))
         self.assertIn("old.json: found the schema 'npuquant-bench-4', expected ", self.page("--show", "old.json", status=1))
         self.write("other.json", lines_of({**BENCH, "cpu": "B"}))
