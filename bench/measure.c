@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum kind { OURS, BASELINE, PEER, PRODUCT, PREPARED, WITH_TENSORS, STREAM, TWO_PASSES, MEMCPY };
+enum kind { OURS, BASELINE, PEER, PREPARED, WITH_TENSORS, STREAM, TWO_PASSES, MEMCPY };
 
-static const char *const kind_names[] = {"ours",         "baseline", "peer",       "product", "prepared",
+static const char *const kind_names[] = {"ours",         "baseline", "peer",       "prepared",
                                          "with tensors", "stream",   "two-passes", "memcpy"};
 
 /* A way to do the work of a case, or to move its bytes. */
@@ -104,8 +104,7 @@ static void run_once(const void *argument)
     switch (run->kind) {
     case OURS: (void)operands_call(run->operands, pool_executor(run->threads)); break;
     case BASELINE: (void)operands_baseline(run->operands); break;
-    case PEER:
-    case PRODUCT: run->peer->run(); break;
+    case PEER: run->peer->run(); break;
     case PREPARED: npuq_call_run(run->call, 0, SIZE_MAX); break;
     case WITH_TENSORS: (void)operands_call_with_tensors(run->operands); break;
     case STREAM:
@@ -265,7 +264,7 @@ static void enter_peers(struct field *field)
     for (int i = 0; i < count && field->threads == 1 && !bench_is_view(o->c); i++) {
         memset(o->y.data, 0x55, o->y_bytes);
         if (all[i]->prepare(o)) {
-            struct run *run = enter(field, all[i]->is_product ? PRODUCT : PEER, all[i]->name);
+            struct run *run = enter(field, PEER, all[i]->name);
             run->peer = all[i];
             run_once(run);
             run->differing = all[i]->differing ? all[i]->differing(o) : 0;

@@ -289,7 +289,7 @@ static void finish(void)
 }
 
 #ifdef BENCH_CLANG_LOOP
-const struct peer peer_naive_clang = {"clang loop", prepare, run, finish, operands_differing, false};
+const struct peer peer_naive_clang = {"clang loop", prepare, run, finish, operands_differing};
 #else
-const struct peer peer_naive = {"naive loop", prepare, run, finish, operands_differing, false};
+const struct peer peer_naive = {"naive loop", prepare, run, finish, operands_differing};
 #endif

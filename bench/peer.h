@@ -13,7 +13,6 @@ struct peer {
     void (*finish)(void); /* after a prepare() that was true */
     /* Counts results that differ from npuquant's; null if they cannot be compared. */
     size_t (*differing)(const struct operands *o);
-    bool is_product; /* multiplies matrices; the case begins with the sums */
 };
 
 extern const struct peer peer_naive;

@@ -134,4 +134,4 @@ static bool prepare(const struct operands *o)
     return false;
 }
 
-const struct peer peer_dnnl = {"onednn", prepare, run, finish, operands_differing, false};
+const struct peer peer_dnnl = {"onednn", prepare, run, finish, operands_differing};

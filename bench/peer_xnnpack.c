@@ -53,4 +53,4 @@ static bool prepare(const struct operands *o)
     return false;
 }
 
-const struct peer peer_xnnpack = {"xnnpack", prepare, run, finish, operands_differing, false};
+const struct peer peer_xnnpack = {"xnnpack", prepare, run, finish, operands_differing};
