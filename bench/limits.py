@@ -13,9 +13,9 @@ import cases
 NOISE = 0.10  # a spread above it is noisy
 SHARING = 4  # rows share the parameters of a column as far as registers reach
 
-# Instructions for a vector of float32, here and in cases.KINDS; fractions where one instruction serves several vectors. The counts are those of
-# the best known loops for AVX-512, with all operations that the bits of the results need: no product is fused with a
-# sum. If a loop needs fewer and beats the limit, the table is wrong.
+# Instructions for a vector of float32, here and in cases.KINDS; fractions where one instruction serves several vectors.
+# The counts are those of the best known loops for AVX-512, with all operations that the bits of the results need: no
+# product is fused with a sum. If a loop needs fewer and beats the limit, the table is wrong.
 
 #: To float32. A vector of bfloat16 becomes two: one by a shift, one by a mask.
 LOAD = {
