@@ -633,8 +633,8 @@ static void spoil(test_call *c)
         c->round_mode = (npuq_round_mode)2;
         c->quant_mode = (npuq_quant_mode)2;
         c->scale_form = (npuq_scale_form)2;
-        c->block = 0;
-        c->min_scale = -1;
+        c->block = slot == SCALE ? c->block : 0; /* each of both alone, too */
+        c->min_scale = slot == Y ? c->min_scale : -1;
         break;
     }
 }
