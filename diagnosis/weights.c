@@ -106,7 +106,7 @@ double weigh_prior(const struct call *call, const struct hypothesis *const made[
                    const struct part *part, double all)
 {
     const bool is_pair = made[1] != NULL;
-    double bits = log2(made[0]->commonness / all) + (is_pair ? log2(made[1]->commonness / all) : 0) - 1;
+    double bits = log2((int)made[0]->commonness / all) + (is_pair ? log2((int)made[1]->commonness / all) : 0) - 1;
 
     if (part->kind != PART_ALL) {
         bits -= 2 + bits_of_part(part);

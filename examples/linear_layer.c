@@ -184,7 +184,7 @@ static void asymmetric_exactly(void)
 /* A scale and an integer offset for values like these. */
 static void calibrate(const npuq_tensor *values, const npuq_tensor *factors, float *scale, int32_t *offset)
 {
-    float min, max;
+    float min = 0, max = 0;
     const npuq_tensor tmin = npuq_vector(&min, NPUQ_FLOAT32, 1);
     const npuq_tensor tmax = npuq_vector(&max, NPUQ_FLOAT32, 1);
 
