@@ -3,7 +3,7 @@
 #ifndef NPUQ_BENCH_CASES_H
 #define NPUQ_BENCH_CASES_H
 
-#include "../diagnosis/operators.def"
+#include "../src/operators.def"
 
 #include <npuquant/npuquant.h>
 

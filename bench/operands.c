@@ -274,12 +274,12 @@ void operands_free(struct operands *o)
 #define THE_BLOCK      bench_block(c)
 #define THE_MIN_SCALE  0.0F
 
-#define INPUT(name, NAME, role)  FROM_##role
-#define OUTPUT(name, NAME, role) TO_##role
-#define OPTION(name, NAME, type) THE_##NAME
-#define ARGUMENTS(name)          ARGUMENTS_##name(INPUT, INPUT, INPUT, OUTPUT, OPTION)
-#define CALL_WITH(name)          call ? npuq_prepare_##name(call, ARGUMENTS(name)) : npuq_##name(ARGUMENTS(name), executor)
-#define CALL_WITHOUT(name)       call ? NPUQ_ERROR_ARGUMENT : npuq_##name(ARGUMENTS(name))
+#define INPUT(name, NAME, ROLE, ...)  , FROM_##ROLE
+#define OUTPUT(name, NAME, ROLE, ...) , TO_##ROLE
+#define OPTION(name, NAME, type)      , THE_##NAME
+#define ARGUMENTS(name)               ARGUMENTS_##name(INPUT, INPUT, INPUT, OUTPUT, OPTION)
+#define CALL_WITH(name)               call ? npuq_prepare_##name(call ARGUMENTS(name)) : APPLY(npuq_##name, ARGUMENTS(name), executor)
+#define CALL_WITHOUT(name)            call ? NPUQ_ERROR_ARGUMENT : APPLY(npuq_##name, ARGUMENTS(name))
 #define CALL(name, NAME, EXECUTOR)                                                                                     \
     case BENCH_##NAME: return CALL_##EXECUTOR(name);
 

@@ -8,7 +8,7 @@
 #include <npuq_ref_element.h>
 #include <npuquant/npuquant.h>
 
-#include "operators.def"
+#include <operators.def>
 
 /* The operators, as numbers, and as bits: a hypothesis belongs to several. Those of the diagnosis alone come last. */
 #define NUMBER(name, NAME, EXECUTOR) NUMBER_OF_##NAME,

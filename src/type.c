@@ -2,7 +2,7 @@
 #include "type.h"
 
 #define INFO(NAME, name, KIND, size, log2_elements)                                                                    \
-    [NPUQ_TYPE_##NAME + 1] = {#NAME, NPUQ_TAKES(NAME), {size, log2_elements}, NPUQ_TYPE_##NAME},
+    [NPUQ_TYPE_##NAME + 1] = {#NAME, 1u << NPUQ_TYPE_##NAME, {size, log2_elements}, NPUQ_TYPE_##NAME},
 const npuq_type_info npuq_type_infos[NPUQ_TYPES + 1] = {{"unknown", 0, {0, 0}, NPUQ_TYPE_FLOAT32},
                                                         NPUQ_EACH_TYPE(INFO)};
 

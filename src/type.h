@@ -31,10 +31,8 @@ typedef enum npuq_type { NPUQ_EACH_TYPE(NPUQ_NUMBER) } npuq_type;
 #define NPUQ_TYPES     (NPUQ_EACH_TYPE(NPUQ_ONE))
 
 /* Sets of types, as an argument declares what it takes. */
-#define NPUQ_TAKES(NAME)   (1u << NPUQ_TYPE_##NAME)
-#define NPUQ_TAKES_FLOATS  (NPUQ_TAKES(FLOAT32) | NPUQ_TAKES(FLOAT16) | NPUQ_TAKES(BFLOAT16))
-#define NPUQ_TAKES_INDICES (NPUQ_TAKES(INT32) | NPUQ_TAKES(INT64))
-#define NPUQ_TAKES_WORDS   (NPUQ_TAKES(INT64) | NPUQ_TAKES(UINT64))
+#define NPUQ_OR_TYPE(NAME) | 1u << NPUQ_TYPE_##NAME
+#define NPUQ_SET(TYPES)    (0u TYPES_##TYPES(NPUQ_OR_TYPE))
 
 /* Comparisons and not a set: from them, a compiler concludes what a type can be. */
 #define NPUQ_FLOAT                           true

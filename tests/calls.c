@@ -18,14 +18,14 @@ static const npuq_tensor *get(const test_call *c, enum slot slot)
     return c->given[slot] ? &c->tensors[slot] : NULL;
 }
 
-#define TENSOR(name, NAME, role) get(c, NAME)
-#define CHOICE(name, NAME, type) c->name
+#define TENSOR(name, NAME, ...)  , get(c, NAME)
+#define CHOICE(name, NAME, type) , c->name
 #define GIVEN(name)              ARGUMENTS_##name(TENSOR, TENSOR, TENSOR, TENSOR, CHOICE)
 
 npuq_status test_call_run(const test_call *c)
 {
-#define RUN_WITH(name)    npuq_##name(GIVEN(name), c->executor)
-#define RUN_WITHOUT(name) npuq_##name(GIVEN(name))
+#define RUN_WITH(name)    APPLY(npuq_##name, GIVEN(name), c->executor)
+#define RUN_WITHOUT(name) APPLY(npuq_##name, GIVEN(name))
 #define RUN(name, NAME, EXECUTOR)                                                                                      \
     case TEST_##NAME: return RUN_##EXECUTOR(name);
     switch (c->op) {
@@ -38,7 +38,7 @@ npuq_status test_call_run(const test_call *c)
 
 npuq_status test_call_prepare(npuq_call *prepared, const test_call *c)
 {
-#define PREPARE_WITH(name)    return npuq_prepare_##name(prepared, GIVEN(name))
+#define PREPARE_WITH(name)    return npuq_prepare_##name(prepared GIVEN(name))
 #define PREPARE_WITHOUT(name) break
 #define PREPARE(name, NAME, EXECUTOR)                                                                                  \
     case TEST_##NAME: PREPARE_##EXECUTOR(name);
@@ -53,12 +53,12 @@ npuq_status test_call_prepare(npuq_call *prepared, const test_call *c)
 #endif
 
 enum presence { ABSENT, REQUIRED, MAY_BE_NULL, WRITTEN };
-#define IS_IN(name, NAME, role)       [NAME] = REQUIRED
-#define IS_OPTIONAL(name, NAME, role) [NAME] = MAY_BE_NULL
-#define IS_OUT(name, NAME, role)      [NAME] = WRITTEN
-#define IS_NONE(name, NAME, type)     [(int)SLOTS + (int)OPTION_##NAME] = ABSENT
-#define ROW(name, NAME, EXECUTOR)     [TEST_##NAME] = {ARGUMENTS_##name(IS_IN, IS_IN, IS_OPTIONAL, IS_OUT, IS_NONE)},
-static const unsigned char presence_of[TEST_OPERATORS][(int)SLOTS + (int)OPTIONS] = {EACH_OPERATOR(ROW) EACH_STEP(ROW)};
+#define IS_IN(name, NAME, ...)       [NAME] = REQUIRED,
+#define IS_OPTIONAL(name, NAME, ...) [NAME] = MAY_BE_NULL,
+#define IS_OUT(name, NAME, ...)      [NAME] = WRITTEN,
+#define IS_NONE(name, NAME, type)
+#define ROW(name, NAME, EXECUTOR) [TEST_##NAME] = {ARGUMENTS_##name(IS_IN, IS_IN, IS_OPTIONAL, IS_OUT, IS_NONE)},
+static const unsigned char presence_of[TEST_OPERATORS][SLOTS] = {EACH_OPERATOR(ROW) EACH_STEP(ROW)};
 
 bool test_is_dynamic(enum test_operator op)
 {
@@ -134,14 +134,15 @@ bool test_raises_flags(const test_call *c)
 
 enum { MOST_DIMENSIONS = NPUQ_MAX_NDIM, LARGE = 30000 };
 
-static const npuq_dtype floats[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
-static const npuq_dtype integers[] = {NPUQ_INT8, NPUQ_UINT8, NPUQ_INT32};
-static const npuq_dtype narrow[] = {NPUQ_INT8, NPUQ_QUINT4X2};
-static const npuq_dtype symmetric[] = {NPUQ_INT8, NPUQ_QUINT4X2, NPUQ_UINT8};
-static const npuq_dtype offsets[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16, NPUQ_INT8, NPUQ_UINT8, NPUQ_INT32};
-static const npuq_dtype biases[] = {NPUQ_INT32, NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
-static const npuq_dtype words[] = {NPUQ_INT64, NPUQ_UINT64};
-static const npuq_dtype indices[] = {NPUQ_INT32, NPUQ_INT64};
+#define DTYPE(NAME) NPUQ_##NAME,
+static const npuq_dtype floats[] = {TYPES_FLOATS(DTYPE)};
+static const npuq_dtype quotients[] = {TYPES_QUOTIENTS(DTYPE)};
+static const npuq_dtype narrow[] = {TYPES_NARROW(DTYPE)};
+static const npuq_dtype symmetric[] = {TYPES_SYMMETRIC(DTYPE)};
+static const npuq_dtype addends[] = {TYPES_ADDENDS(DTYPE)};
+static const npuq_dtype biases[] = {TYPES_BIASES(DTYPE)};
+static const npuq_dtype words[] = {TYPES_WORDS(DTYPE)};
+static const npuq_dtype indices[] = {TYPES_INDICES(DTYPE)};
 
 static bool one_in(const test_drawing *d, size_t n)
 {
@@ -229,7 +230,7 @@ static void draw_quantize(test_drawing *d)
     test_call *c = &d->call;
 
     c->div_mode = one_in(d, 2);
-    const npuq_dtype y = c->div_mode ? ONE_OF(d, integers) : ONE_OF(d, narrow);
+    const npuq_dtype y = c->div_mode ? ONE_OF(d, quotients) : ONE_OF(d, narrow);
     draw_shape(d, 1, MOST_DIMENSIONS, y);
     const int lowest = c->div_mode || d->ndim == 1 ? -d->ndim : -2;
     c->axis = lowest + (int)d->choose((size_t)(d->ndim - lowest + (c->div_mode ? 0 : 2)));
@@ -242,7 +243,7 @@ static void draw_quantize(test_drawing *d)
     d->add(d, X, float_of(d), d->ndim, d->shape);
     d->add(d, SCALES, scales, broadcast ? d->ndim : 1, shape);
     if (!one_in(d, 3)) {
-        d->add(d, ZERO_POINTS, c->div_mode ? ONE_OF(d, offsets) : scales, broadcast ? d->ndim : 1, shape);
+        d->add(d, ZERO_POINTS, c->div_mode ? ONE_OF(d, addends) : scales, broadcast ? d->ndim : 1, shape);
     }
     d->add(d, Y, y, d->ndim, d->shape);
 }

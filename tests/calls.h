@@ -3,7 +3,7 @@
 #ifndef NPUQ_TESTS_CALLS_H
 #define NPUQ_TESTS_CALLS_H
 
-#include "../diagnosis/operators.def"
+#include "../src/operators.def"
 #include "support.h"
 
 enum slot {

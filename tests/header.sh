@@ -121,10 +121,10 @@ names() {
 names 'npuq_[a-z_]+\([^();]*npuq_executor \*executor\);' >"$work/WITH"
 names 'npuq_status npuq_[a-z_]+\(const npuq_tensor[^();]*\);' | comm -23 - "$work/WITH" >"$work/WITHOUT"
 for executor in WITH WITHOUT; do
-    sed -n "s/^    DO(\([a-z_]*\), [A-Z_]*, $executor).*/\1/p" "$(dirname "$0")/../diagnosis/operators.def" |
+    sed -n "s/^    DO(\([a-z_]*\), [A-Z_]*, $executor).*/\1/p" "$(dirname "$0")/../src/operators.def" |
         sort >"$work/listed"
     if ! [ -s "$work/listed" ] || ! diff "$work/$executor" "$work/listed"; then
-        echo "FAILED: diagnosis/operators.def (>) has not the functions of the header $executor an executor (<)"
+        echo "FAILED: src/operators.def (>) has not the functions of the header $executor an executor (<)"
         failed=1
     fi
 done
@@ -138,7 +138,7 @@ named() {
 }
 
 # Files that do not use the list: some name every function, others every operator.
-sed -n '/^#define EACH_OPERATOR/,/[^\\]$/s/^    DO(\([a-z_]*\), .*/\1/p' "$(dirname "$0")/../diagnosis/operators.def" \
+sed -n '/^#define EACH_OPERATOR/,/[^\\]$/s/^    DO(\([a-z_]*\), .*/\1/p' "$(dirname "$0")/../src/operators.def" \
     >"$work/operators"
 while read -r function; do
     named include/npuquant/npuquant.h "npuq_prepare_$function\("

@@ -7,11 +7,11 @@
 
 #include <stdlib.h>
 
-#define OPERAND(name, NAME, role) [NAME] = OPERAND_##role
-#define RESULT(name, NAME, role)  [NAME] = RESULT_##role
-#define NEITHER(name, NAME, type) [(int)SLOTS + (int)OPTION_##NAME] = 0
+#define OPERAND(name, NAME, ROLE, ...) [NAME] = OPERAND_##ROLE,
+#define RESULT(name, NAME, ROLE, ...)  [NAME] = RESULT_##ROLE,
+#define NEITHER(name, NAME, type)
 #define ROW(name, NAME, EXECUTOR) [TEST_##NAME] = {ARGUMENTS_##name(OPERAND, OPERAND, OPERAND, RESULT, NEITHER)},
-static const unsigned char roles[TEST_OPERATORS][(int)SLOTS + (int)OPTIONS] = {EACH_OPERATOR(ROW)};
+static const unsigned char roles[TEST_OPERATORS][SLOTS] = {EACH_OPERATOR(ROW)};
 
 /* A call of row_quant with the x of a call of dynamic_quant. */
 static bool make_rows(struct random_call *random, const npuq_tensor *x, size_t (*choose)(size_t end))

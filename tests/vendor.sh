@@ -24,9 +24,10 @@ if [ -z "$compilers" ]; then
 fi
 
 # The compilers below see only the copy and the program, which uses the library's header for its tensors.
-mkdir "$work/vendored" "$work/unprotected" "$work/program"
+mkdir "$work/vendored" "$work/unprotected" "$work/program" "$work/program/src"
 cp -R "$1/src/ref" "$work/vendored/"
-cp -R "$1/include/npuquant" "$1/diagnosis" "$1/tests" "$work/program/"
+cp -R "$1/include/npuquant" "$1/tests" "$work/program/"
+cp "$1/src/operators.def" "$work/program/src/"
 program="-DTEST_WITHOUT_LIBRARY -Iprogram -Iprogram/tests/cmocka \
     program/tests/checksum.c program/tests/calls.c program/tests/oracle.c"
 library=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")

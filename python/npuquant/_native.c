@@ -45,13 +45,13 @@ static PyObject *refuse;     /* refuse(status, message, argument, array): raises
 /* ---- the operators --------------------------------------------------------------------------------------------- */
 
 /* run_NAME(): calls an operator of the library with the arguments at their positions. */
-#define AT(name, NAME, other)       at_##name
-#define TENSOR(name, NAME, role)    a->tensor[at_##name]
-#define NUMBER_OF(name, NAME, type) (type) _Generic((type)0, float : a->real, default : a->number)[at_##name]
+#define AT(name, NAME, ...)         at_##name,
+#define TENSOR(name, NAME, ...)     , a->tensor[at_##name]
+#define NUMBER_OF(name, NAME, type) , (type) _Generic((type)0, float : a->real, default : a->number)[at_##name]
 #define GIVEN(name)                 ARGUMENTS_##name(TENSOR, TENSOR, TENSOR, TENSOR, NUMBER_OF)
-#define RUN_WITH(name)              library.npuq_##name(GIVEN(name), a->executor)
-#define RUN_WITHOUT(name)           library.npuq_##name(GIVEN(name))
-#define RUN_OWN(name)               name(GIVEN(name), a->executor)
+#define RUN_WITH(name)              APPLY(library.npuq_##name, GIVEN(name), a->executor)
+#define RUN_WITHOUT(name)           APPLY(library.npuq_##name, GIVEN(name))
+#define RUN_OWN(name)               APPLY(name, GIVEN(name), a->executor)
 #define RUN(name, NAME, EXECUTOR)                                                                                      \
     static npuq_status run_##name(const arguments *a)                                                                  \
     {                                                                                                                  \
@@ -62,24 +62,24 @@ EACH_OPERATOR(RUN)
 EACH_OWN(RUN)
 
 /* clang-format off */
-#define ARGUMENT(name, kind, role) {name, kind, role}
+#define ARGUMENT(name, kind, role) {name, kind, role},
 #define KIND_OF(type)              _Generic((type)0, float : REAL, int64_t : LONG, default : NUMBER)
 /* clang-format on */
 /* torch_npu's name of x; NUMBERED has its name of block. */
-#define DATA_quantize(name, NAME, role)                 ARGUMENT("input", DATA, OPERAND_X)
-#define DATA_group_quant(name, NAME, role)              ARGUMENT("x", DATA, OPERAND_X)
-#define DATA_dynamic_quant_asymmetric(name, NAME, role) ARGUMENT("x", DATA, OPERAND_X)
-#define DATA_dynamic_quant(name, NAME, role)            ARGUMENT("input", DATA, OPERAND_X)
-#define DATA_dynamic_block_quant(name, NAME, role)      ARGUMENT("x", DATA, OPERAND_X)
-#define DATA_anti_quant(name, NAME, role)               ARGUMENT("x", PACKED, OPERAND_X)
-#define DATA_dequant(name, NAME, role)                  ARGUMENT("x", DATA, OPERAND_X)
-#define DATA_requant(name, NAME, role)                  ARGUMENT("x", DATA, OPERAND_X)
-#define DATA_row_quant(name, NAME, role)                ARGUMENT("v", DATA, OPERAND_X)
+#define DATA_quantize(...)                 ARGUMENT("input", DATA, OPERAND_X)
+#define DATA_group_quant(...)              ARGUMENT("x", DATA, OPERAND_X)
+#define DATA_dynamic_quant_asymmetric(...) ARGUMENT("x", DATA, OPERAND_X)
+#define DATA_dynamic_quant(...)            ARGUMENT("input", DATA, OPERAND_X)
+#define DATA_dynamic_block_quant(...)      ARGUMENT("x", DATA, OPERAND_X)
+#define DATA_anti_quant(...)               ARGUMENT("x", PACKED, OPERAND_X)
+#define DATA_dequant(...)                  ARGUMENT("x", DATA, OPERAND_X)
+#define DATA_requant(...)                  ARGUMENT("x", DATA, OPERAND_X)
+#define DATA_row_quant(...)                ARGUMENT("v", DATA, OPERAND_X)
 
-#define TAKES(name, NAME, role)    ARGUMENT(#name, INPUT, OPERAND_##role)
-#define MAY_TAKE(name, NAME, role) ARGUMENT(#name, OPTIONAL, OPERAND_##role)
-#define GIVES(name, NAME, role)    ARGUMENT("out", OUTPUT, RESULT_##role)
-#define NUMBERED(name, NAME, type) ARGUMENT(NAME == BLOCK ? "col_block_size" : #name, KIND_OF(type), NAME)
+#define TAKES(name, NAME, ROLE, ...)    ARGUMENT(#name, INPUT, OPERAND_##ROLE)
+#define MAY_TAKE(name, NAME, ROLE, ...) ARGUMENT(#name, OPTIONAL, OPERAND_##ROLE)
+#define GIVES(name, NAME, ROLE, ...)    ARGUMENT("out", OUTPUT, RESULT_##ROLE)
+#define NUMBERED(name, NAME, type)      ARGUMENT(NAME == BLOCK ? "col_block_size" : #name, KIND_OF(type), NAME)
 #define ROW(name, NAME, EXECUTOR)                                                                                      \
     {#name, run_##name, NAME, {ARGUMENTS_##name(DATA_##name, TAKES, MAY_TAKE, GIVES, NUMBERED)}},
 static const operation operations[] = {EACH_OPERATOR(ROW) EACH_OWN(ROW)};

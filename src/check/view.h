@@ -3,6 +3,7 @@
 #ifndef NPUQ_VIEW_H
 #define NPUQ_VIEW_H
 
+#include "../operators.def"
 #include "../status.h"
 #include "../type.h"
 #include "overlap.h"
@@ -12,7 +13,7 @@
 /* One tensor argument of an operator, and its limits by itself. */
 typedef struct npuq_argument {
     const char *name;
-    uint32_t dtypes; /* NPUQ_TAKES_..., and what messages say of div_mode */
+    uint32_t dtypes; /* a NPUQ_SET(), and what messages say of div_mode */
     int min_ndim;
     int max_ndim;
     /* NPUQ_X: the input that is computed on. NPUQ_X_UNDER_Y: the same; y may be written over it, if both have one view
@@ -29,13 +30,36 @@ enum { NPUQ_MOST_ARGUMENTS = 8, NPUQ_FIXED = -1 };
 #define NPUQ_DIV_MODE       (1u << 31)
 
 /* Arguments, tensors and a plan's operands have this order: x, y, others. A group_index is last, and no operand. */
-enum { NPUQ_AT_X, NPUQ_AT_Y };
+enum { NPUQ_AT_X, NPUQ_AT_Y, NPUQ_AFTER_Y };
 typedef struct npuq_signature {
     const char *op;
     size_t count;
     bool has_groups;
     npuq_argument arguments[NPUQ_MOST_ARGUMENTS];
 } npuq_signature;
+
+/* Rows of operators.def as arguments. */
+#define NPUQ_ARGUMENT(name, PLACE, DTYPES, LEAST, MOST, KIND, REBOUND)                                                 \
+    [NPUQ_##PLACE] = {#name, DTYPES, LEAST, MOST, NPUQ_##KIND, NPUQ_##REBOUND},
+#define NPUQ_ARGUMENT_DATA(name, NAME, ROLE, PLACE, TYPES, LEAST, MOST, REBOUND, KIND)                                 \
+    NPUQ_ARGUMENT(name, PLACE, NPUQ_SET(TYPES), LEAST, MOST, KIND, REBOUND)
+#define NPUQ_ARGUMENT_IN(name, NAME, ROLE, PLACE, TYPES, LEAST, MOST, REBOUND)                                         \
+    NPUQ_ARGUMENT(name, PLACE, NPUQ_SET(TYPES), LEAST, MOST, INPUT, REBOUND)
+#define NPUQ_ARGUMENT_OPTIONAL(name, NAME, ROLE, PLACE, TYPES, LEAST, MOST, REBOUND)                                   \
+    NPUQ_ARGUMENT(name, PLACE, NPUQ_SET(TYPES), LEAST, MOST, OPTIONAL_INPUT, REBOUND)
+#define NPUQ_ARGUMENT_OUT(name, NAME, ROLE, PLACE, TYPES, LEAST, MOST, REBOUND)                                        \
+    NPUQ_ARGUMENT(name, PLACE, NPUQ_SET(TYPES), LEAST, MOST, OUTPUT, REBOUND)
+#define NPUQ_NO_ARGUMENT(name, NAME, type)
+/* A place for which the operator has no argument. */
+#define NPUQ_HOLE(PLACE) [NPUQ_##PLACE] = {"", 0, 0, 0, NPUQ_OPTIONAL_INPUT, NPUQ_FIXED},
+#define NPUQ_SIGNATURE(name, COUNT, HAS_GROUPS, ...)                                                                   \
+    {                                                                                                                  \
+#name, COUNT, HAS_GROUPS,                                                                                      \
+        {                                                                                                              \
+            ARGUMENTS_##name(NPUQ_ARGUMENT_DATA, NPUQ_ARGUMENT_IN, NPUQ_ARGUMENT_OPTIONAL, NPUQ_ARGUMENT_OUT,          \
+                             NPUQ_NO_ARGUMENT) __VA_ARGS__                                                             \
+        }                                                                                                              \
+    }
 
 /* The arguments of one call, and what the checks found. Sets of arguments have bit i for argument i. */
 typedef struct npuq_arguments {

@@ -81,21 +81,8 @@ static npuq_status plan_anti_quant(npuq_plan *plan, const npuq_arguments *argume
     return by_group ? plan_groups(plan, arguments, options) : npuq_plan_from_integers(plan, arguments, options);
 }
 
-static const npuq_operator anti_quant = {
-    {"anti_quant",
-     5,
-     false,
-     {
-         [X] = {"x", NPUQ_TAKES(INT8) | NPUQ_TAKES(QUINT4X2), 0, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},
-         [Y] = {"y", NPUQ_TAKES_FLOATS, 0, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
-         [SCALE] = {"scale", NPUQ_TAKES_FLOATS, 1, 2, NPUQ_INPUT, NPUQ_OPERAND_SCALE},
-         [OFFSET] = {"offset", NPUQ_TAKES_FLOATS, 1, 2, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_OFFSET},
-         [NPUQ_INTEGERS_ROW_SCALE] = {.role = NPUQ_OPTIONAL_INPUT},
-     }},
-    check,
-    plan_anti_quant,
-    npuq_dequantise_tile,
-    NULL};
+static const npuq_operator anti_quant = {NPUQ_SIGNATURE(anti_quant, 5, false, NPUQ_HOLE(INTEGERS_ROW_SCALE)), check,
+                                         plan_anti_quant, npuq_dequantise_tile, NULL};
 
 npuq_status npuq_anti_quant(const npuq_tensor *x, const npuq_tensor *scale, const npuq_tensor *offset,
                             const npuq_tensor *y, const npuq_executor *executor)

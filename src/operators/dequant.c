@@ -26,22 +26,8 @@ static inline NPUQ_INLINED npuq_status check(const npuq_arguments *arguments, co
     return npuq_check_output_shape(arguments, X, Y);
 }
 
-static const npuq_operator dequant = {
-    {"dequant",
-     5,
-     false,
-     {
-         [X] = {"x", NPUQ_TAKES(INT32), 1, NPUQ_MAX_NDIM, NPUQ_X_UNDER_Y, NPUQ_OPERAND_X},
-         [Y] = {"y", NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
-         [WEIGHT_SCALE] = {"weight_scale", NPUQ_TAKES_FLOATS, 1, 1, NPUQ_INPUT, NPUQ_OPERAND_SCALE},
-         [BIAS] = {"bias", NPUQ_TAKES_FLOATS | NPUQ_TAKES(INT32), 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_BIAS},
-         [ACTIVATION_SCALE] = {"activation_scale", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_OPTIONAL_INPUT,
-                               NPUQ_OPERAND_ROW_SCALE},
-     }},
-    check,
-    npuq_plan_from_integers,
-    npuq_dequantise_tile,
-    NULL};
+static const npuq_operator dequant = {NPUQ_SIGNATURE(dequant, 5, false, ), check, npuq_plan_from_integers,
+                                      npuq_dequantise_tile, NULL};
 
 npuq_status npuq_dequant(const npuq_tensor *x, const npuq_tensor *weight_scale, const npuq_tensor *activation_scale,
                          const npuq_tensor *bias, const npuq_tensor *y, const npuq_executor *executor)

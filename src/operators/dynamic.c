@@ -586,25 +586,14 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
 
 /* ---- parameters alone -------------------------------------------------------------------------------------------- */
 
-enum { MIN = NPUQ_AT_X, SCALE = NPUQ_AT_Y, MAX, OFFSET };
-
-#define PARAMS_SIGNATURE(OP, COUNT)                                                                                    \
-    {                                                                                                                  \
-        OP, COUNT, false,                                                                                              \
-        {                                                                                                              \
-            [MIN] = {"min", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_INPUT, NPUQ_FIXED},                            \
-            [MAX] = {"max", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_INPUT, NPUQ_FIXED},                            \
-            [SCALE] = {"scale", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_FIXED},                       \
-            [OFFSET] = {"offset", NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_FIXED},                     \
-        }                                                                                                              \
-    }
+enum { MIN = NPUQ_AT_X, SCALE = NPUQ_AT_Y, MAX = NPUQ_AFTER_Y, OFFSET = NPUQ_PARAMS_OFFSET };
 
 static npuq_status check_params(const npuq_arguments *arguments, const void *options)
 {
     static const char rule[] = "the shape of min";
     const npuq_dtype y_dtype = *(const npuq_dtype *)options;
     const bool symmetric = arguments->signature->count == OFFSET;
-    const npuq_argument y = {.name = "y_dtype", .dtypes = symmetric ? NPUQ_TAKES_SYMMETRIC : NPUQ_TAKES_ASYMMETRIC};
+    const npuq_argument y = {.name = "y_dtype", .dtypes = symmetric ? NPUQ_SET(SYMMETRIC) : NPUQ_SET(NARROW)};
     const npuq_tensor *min = arguments->tensors[MIN];
     npuq_status status;
 
@@ -641,8 +630,8 @@ static void find_params_of_ranges(npuq_dynamic_form form, npuq_type y, const npu
 
 npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *const *tensors, npuq_dtype y_dtype)
 {
-    static const npuq_signature asymmetric = PARAMS_SIGNATURE("dynamic_quant_params", 4);
-    static const npuq_signature symmetric = PARAMS_SIGNATURE("dynamic_quant_symmetric_params", 3);
+    static const npuq_signature asymmetric = NPUQ_SIGNATURE(dynamic_quant_params, 4, false, );
+    static const npuq_signature symmetric = NPUQ_SIGNATURE(dynamic_quant_symmetric_params, 3, false, );
     const npuq_storage_word word = npuq_word_of(NPUQ_TYPE_FLOAT32);
     npuq_arguments arguments;
     npuq_space space;

@@ -16,6 +16,9 @@ enum {
     NPUQ_DYNAMIC_GROUP_INDEX
 };
 
+/* The last argument of dynamic_quant_params. */
+enum { NPUQ_PARAMS_OFFSET = NPUQ_AFTER_Y + 1 };
+
 typedef enum npuq_dynamic_step {
     NPUQ_FIND_RANGES,  /* gives min and max */
     NPUQ_QUANTISE_ALL, /* gives y, scale and offset */
@@ -28,27 +31,10 @@ typedef struct npuq_dynamic_options {
     npuq_quant_mode quant_mode;
 } npuq_dynamic_options;
 
-#define NPUQ_TAKES_ASYMMETRIC (NPUQ_TAKES(INT8) | NPUQ_TAKES(QUINT4X2))
-#define NPUQ_TAKES_SYMMETRIC  (NPUQ_TAKES_ASYMMETRIC | NPUQ_TAKES(UINT8))
-
-/* An operator or a step. COMPUTE is one of the functions below. FIRST and SECOND name the arguments with one element
- * for each row, or for the tensor; ROLE and SECOND_ROLE are their roles. */
-#define NPUQ_DYNAMIC_OPERATOR(OP, COMPUTE, Y_ROLE, Y_TYPES, FIRST, SECOND, ROLE, SECOND_ROLE)                          \
+/* An operator or a step. COMPUTE is one of the functions below. */
+#define NPUQ_DYNAMIC_OPERATOR(name, HOLES, COMPUTE)                                                                    \
     {                                                                                                                  \
-        {OP,                                                                                                           \
-         6,                                                                                                            \
-         true,                                                                                                         \
-         {                                                                                                             \
-             [NPUQ_DYNAMIC_X] = {"x", NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},                    \
-             [NPUQ_DYNAMIC_Y] = {"y", Y_TYPES, 1, NPUQ_MAX_NDIM, Y_ROLE, NPUQ_OPERAND_Y},                              \
-             [NPUQ_DYNAMIC_SMOOTH] = {"smooth_scales", NPUQ_TAKES_FLOATS, 1, 2, NPUQ_OPTIONAL_INPUT,                   \
-                                      NPUQ_OPERAND_SMOOTH},                                                            \
-             [NPUQ_DYNAMIC_SCALE_OR_MIN] = {FIRST, NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, ROLE, NPUQ_OPERAND_SCALE},   \
-             [NPUQ_DYNAMIC_OFFSET_OR_MAX] = {SECOND, NPUQ_TAKES(FLOAT32), 0, NPUQ_MAX_NDIM, SECOND_ROLE,               \
-                                             NPUQ_OPERAND_OFFSET},                                                     \
-             [NPUQ_DYNAMIC_GROUP_INDEX] = {"group_index", NPUQ_TAKES_INDICES, 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_FIXED},  \
-         }},                                                                                                           \
-            npuq_check_dynamic, npuq_plan_dynamic, COMPUTE, npuq_run_dynamic                                           \
+        NPUQ_SIGNATURE(name, 6, true, HOLES), npuq_check_dynamic, npuq_plan_dynamic, COMPUTE, npuq_run_dynamic         \
     }
 
 npuq_check_fn npuq_check_dynamic; /* options are npuq_dynamic_options, here and below */

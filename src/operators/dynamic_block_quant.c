@@ -154,20 +154,8 @@ static void quantise_blocks(const npuq_plan *plan, const npuq_tile *tile)
 }
 
 static const npuq_operator operator_of_blocks = {
-    {"dynamic_block_quant",
-     5,
-     false,
-     {
-         [X] = {"x", NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},
-         [Y] = {"y", NPUQ_TAKES_SYMMETRIC, 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
-         [NPUQ_DYNAMIC_SMOOTH] = {"", 0, 0, 0, NPUQ_OPTIONAL_INPUT, NPUQ_FIXED}, /* without smooth scales */
-         [SCALE] = {"scale", NPUQ_TAKES(FLOAT32), 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_SCALE},
-         [NPUQ_DYNAMIC_OFFSET_OR_MAX] = {"", 0, 0, 0, NPUQ_OPTIONAL_INPUT, NPUQ_FIXED}, /* nor offsets */
-     }},
-    check,
-    plan_blocks,
-    quantise_blocks,
-    NULL};
+    NPUQ_SIGNATURE(dynamic_block_quant, 5, false, NPUQ_HOLE(DYNAMIC_SMOOTH) NPUQ_HOLE(DYNAMIC_OFFSET_OR_MAX)), check,
+    plan_blocks, quantise_blocks, NULL};
 
 npuq_status npuq_dynamic_block_quant(const npuq_tensor *x, int64_t block, float min_scale, const npuq_tensor *y,
                                      const npuq_tensor *scale, const npuq_executor *executor)

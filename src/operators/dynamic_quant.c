@@ -2,11 +2,9 @@
 #include "dynamic.h"
 
 static const npuq_operator all_steps =
-    NPUQ_DYNAMIC_OPERATOR("dynamic_quant", npuq_quantise_by_ranges, NPUQ_OUTPUT, NPUQ_TAKES_SYMMETRIC, "scale", "",
-                          NPUQ_OUTPUT, NPUQ_OPTIONAL_INPUT); /* without an offset */
+    NPUQ_DYNAMIC_OPERATOR(dynamic_quant, NPUQ_HOLE(DYNAMIC_OFFSET_OR_MAX), npuq_quantise_by_ranges);
 static const npuq_operator apply_step =
-    NPUQ_DYNAMIC_OPERATOR("dynamic_quant_symmetric_apply", npuq_quantise_by_parameters, NPUQ_OUTPUT,
-                          NPUQ_TAKES_SYMMETRIC, "min", "max", NPUQ_INPUT, NPUQ_INPUT);
+    NPUQ_DYNAMIC_OPERATOR(dynamic_quant_symmetric_apply, , npuq_quantise_by_parameters);
 
 static npuq_status check_form(const char *op, npuq_scale_form scale_form)
 {

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dynamic.h"
 
-static const npuq_operator all_steps =
-    NPUQ_DYNAMIC_OPERATOR("dynamic_quant_asymmetric", npuq_quantise_by_ranges, NPUQ_OUTPUT, NPUQ_TAKES_ASYMMETRIC,
-                          "scale", "offset", NPUQ_OUTPUT, NPUQ_OUTPUT);
+static const npuq_operator all_steps = NPUQ_DYNAMIC_OPERATOR(dynamic_quant_asymmetric, , npuq_quantise_by_ranges);
 static const npuq_operator min_max_step =
-    NPUQ_DYNAMIC_OPERATOR("dynamic_quant_min_max", npuq_put_ranges, NPUQ_OPTIONAL_INPUT, 0, "min", "max", NPUQ_OUTPUT,
-                          NPUQ_OUTPUT); /* without y */
-static const npuq_operator apply_step =
-    NPUQ_DYNAMIC_OPERATOR("dynamic_quant_apply", npuq_quantise_by_parameters, NPUQ_OUTPUT, NPUQ_TAKES_ASYMMETRIC,
-                          "scale", "offset", NPUQ_INPUT, NPUQ_INPUT);
+    NPUQ_DYNAMIC_OPERATOR(dynamic_quant_min_max, NPUQ_HOLE(AT_Y), npuq_put_ranges);
+static const npuq_operator apply_step = NPUQ_DYNAMIC_OPERATOR(dynamic_quant_apply, , npuq_quantise_by_parameters);
 
 npuq_status npuq_dynamic_quant_asymmetric(const npuq_tensor *x, const npuq_tensor *smooth_scales,
                                           const npuq_tensor *group_index, npuq_quant_mode quant_mode,

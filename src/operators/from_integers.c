@@ -166,7 +166,7 @@ static void make_column_params(const npuq_kernel_setup *setup, const dequant_col
 
 static dequant_columns find_columns(const npuq_plan *plan, npuq_params scale, npuq_params addend)
 {
-    return (dequant_columns){scale, addend, (NPUQ_TAKES_WORDS >> scale.type & 1) != 0, plan->own.words_have_offsets,
+    return (dequant_columns){scale, addend, (NPUQ_SET(WORDS) >> scale.type & 1) != 0, plan->own.words_have_offsets,
                              addend.data && addend.type == NPUQ_TYPE_INT32};
 }
 

@@ -57,21 +57,8 @@ static npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, c
     return NPUQ_OK;
 }
 
-static const npuq_operator group_quant = {
-    {"group_quant",
-     5,
-     true,
-     {
-         [X] = {"x", NPUQ_TAKES_FLOATS, 2, 2, NPUQ_X, NPUQ_OPERAND_X},
-         [Y] = {"y", NPUQ_TAKES(INT8) | NPUQ_TAKES(QUINT4X2), 2, 2, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
-         [SCALE] = {"scale", NPUQ_TAKES_FLOATS, 2, 2, NPUQ_INPUT, NPUQ_OPERAND_SCALE},
-         [OFFSET] = {"offset", NPUQ_TAKES_FLOATS, 0, 1, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_OFFSET},
-         [GROUP_INDEX] = {"group_index", NPUQ_TAKES_INDICES, 1, 1, NPUQ_INPUT, NPUQ_FIXED},
-     }},
-    check,
-    make_plan,
-    npuq_quantise_by_column,
-    NULL};
+static const npuq_operator group_quant = {NPUQ_SIGNATURE(group_quant, 5, true, ), check, make_plan,
+                                          npuq_quantise_by_column, NULL};
 
 npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *scale, const npuq_tensor *group_index,
                              const npuq_tensor *offset, const npuq_tensor *y, const npuq_executor *executor)

@@ -165,28 +165,26 @@ static inline NPUQ_INLINED void quantise_tile(const npuq_plan *plan, const npuq_
     }
 }
 
-/* clang-format off */
-#define OPERATOR(MODE, NDIM, ZERO_POINTS_DTYPES, Y_DTYPES)                                                             \
+/* div_mode decides the dimensions of the scales and of the zero points, their types, and those of y. */
+#define BY_MODE(BITS, name, NAME, ROLE, PLACE, TYPES, LEAST, MOST, REBOUND, KIND)                                      \
+    NPUQ_ARGUMENT(name, PLACE, (BITS) | NPUQ_SET(TYPES), LEAST, MOST, KIND, REBOUND)
+#define SCALES_OF_PRODUCT(...)  BY_MODE(NPUQ_RANK_BY_MODE, __VA_ARGS__, INPUT)
+#define ADDED_TO_PRODUCT(...)   BY_MODE(NPUQ_RANK_BY_MODE | NPUQ_DTYPES_BY_MODE, __VA_ARGS__, OPTIONAL_INPUT)
+#define Y_OF_PRODUCT(...)       BY_MODE(NPUQ_DTYPES_BY_MODE, __VA_ARGS__, OUTPUT)
+#define SCALES_OF_QUOTIENT(...) BY_MODE(NPUQ_DIV_MODE | NPUQ_RANK_BY_MODE, __VA_ARGS__, INPUT)
+#define ADDED_TO_QUOTIENT(...)                                                                                         \
+    BY_MODE(NPUQ_DIV_MODE | NPUQ_RANK_BY_MODE | NPUQ_DTYPES_BY_MODE, __VA_ARGS__, OPTIONAL_INPUT)
+#define Y_OF_QUOTIENT(...) BY_MODE(NPUQ_DIV_MODE | NPUQ_DTYPES_BY_MODE, __VA_ARGS__, OUTPUT)
+#define OPERATOR(ARGUMENTS, FORM)                                                                                      \
     {                                                                                                                  \
-        {                                                                                                              \
-            op, 4, false,                                                                                              \
-            {                                                                                                          \
-                [X] = {"x", NPUQ_TAKES_FLOATS, 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},                              \
-                [Y] = {"y", MODE | NPUQ_DTYPES_BY_MODE | Y_DTYPES, 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},     \
-                [SCALES] = {"scales", MODE | NPUQ_RANK_BY_MODE | NPUQ_TAKES_FLOATS, 1, NDIM, NPUQ_INPUT,               \
-                            NPUQ_OPERAND_SCALE},                                                                       \
-                [ZERO_POINTS] = {"zero_points", MODE | NPUQ_DTYPES_BY_MODE | NPUQ_RANK_BY_MODE | ZERO_POINTS_DTYPES, 1,\
-                                 NDIM, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_OFFSET},                                      \
-            }                                                                                                          \
-        },                                                                                                             \
-        check, make_plan, quantise_tile, NULL                                                                          \
+        {op,                                                                                                           \
+         4,                                                                                                            \
+         false,                                                                                                        \
+         {ARGUMENTS(NPUQ_ARGUMENT_DATA, SCALES_OF_##FORM, ADDED_TO_##FORM, Y_OF_##FORM, NPUQ_NO_ARGUMENT)}},           \
+            check, make_plan, quantise_tile, NULL                                                                      \
     }
-/* clang-format on */
-static const npuq_operator product =
-    OPERATOR(0, NPUQ_MAX_NDIM, NPUQ_TAKES_FLOATS, NPUQ_TAKES(INT8) | NPUQ_TAKES(QUINT4X2));
-static const npuq_operator division =
-    OPERATOR(NPUQ_DIV_MODE, 1, NPUQ_TAKES_FLOATS | NPUQ_TAKES(INT8) | NPUQ_TAKES(UINT8) | NPUQ_TAKES(INT32),
-             NPUQ_TAKES(INT8) | NPUQ_TAKES(UINT8) | NPUQ_TAKES(INT32));
+static const npuq_operator product = OPERATOR(ARGUMENTS_quantize_product, PRODUCT);
+static const npuq_operator division = OPERATOR(ARGUMENTS_quantize_quotient, QUOTIENT);
 
 npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,
                           bool div_mode, const npuq_tensor *y, const npuq_executor *executor)

@@ -90,21 +90,8 @@ static npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, c
     return status;
 }
 
-static const npuq_operator requant = {
-    {"requant",
-     5,
-     false,
-     {
-         [X] = {"x", NPUQ_TAKES(INT32), 1, NPUQ_MAX_NDIM, NPUQ_X, NPUQ_OPERAND_X},
-         [Y] = {"y", NPUQ_TAKES(INT8) | NPUQ_TAKES(FLOAT16), 1, NPUQ_MAX_NDIM, NPUQ_OUTPUT, NPUQ_OPERAND_Y},
-         [WORDS] = {"words", NPUQ_TAKES_WORDS, 1, 2, NPUQ_INPUT, NPUQ_FIXED},
-         [BIAS] = {"bias", NPUQ_TAKES(INT32), 1, 1, NPUQ_OPTIONAL_INPUT, NPUQ_OPERAND_BIAS},
-         [NPUQ_INTEGERS_ROW_SCALE] = {.role = NPUQ_OPTIONAL_INPUT},
-     }},
-    check,
-    make_plan,
-    npuq_dequantise_tile,
-    NULL};
+static const npuq_operator requant = {NPUQ_SIGNATURE(requant, 5, false, NPUQ_HOLE(INTEGERS_ROW_SCALE)), check,
+                                      make_plan, npuq_dequantise_tile, NULL};
 
 npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias, const npuq_tensor *y,
                          const npuq_executor *executor)

@@ -7,18 +7,9 @@
 
 static const char op[] = "trans_quant_param";
 
-enum { SCALE = NPUQ_AT_X, Y = NPUQ_AT_Y, OFFSET };
+enum { SCALE = NPUQ_AT_X, Y = NPUQ_AT_Y, OFFSET = NPUQ_AFTER_Y };
 
-static const npuq_signature signature = {
-    op,
-    3,
-    false,
-    {
-        [SCALE] = {"scale", NPUQ_TAKES(FLOAT32), 1, 2, NPUQ_INPUT, NPUQ_FIXED},
-        [OFFSET] = {"offset", NPUQ_TAKES(FLOAT32), 1, 2, NPUQ_OPTIONAL_INPUT, NPUQ_FIXED},
-        [Y] = {"y", NPUQ_TAKES_WORDS, 1, 2, NPUQ_OUTPUT, NPUQ_FIXED},
-    },
-};
+static const npuq_signature signature = NPUQ_SIGNATURE(trans_quant_param, 3, false, );
 
 static int64_t last_extent(const npuq_tensor *tensor)
 {

@@ -25,7 +25,7 @@ typedef struct npuq_bound {
 } npuq_bound;
 
 /* This operand has other data for each group. */
-enum { NPUQ_AT_GROUPED = NPUQ_AT_Y + 1 };
+enum { NPUQ_AT_GROUPED = NPUQ_AFTER_Y };
 
 /* The work of a checked call, in units for any threads in any order. A plan may be copied: it has no pointer into
  * itself or to the caller's structures. Operands have the numbers of their arguments. */

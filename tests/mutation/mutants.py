@@ -31,6 +31,7 @@ AFFINE = "src/operators/affine.c"
 AFFINE_H = "src/operators/affine.h"
 QUANTIZE = "src/operators/quantize.c"
 GROUP = "src/operators/group_quant.c"
+OPERATORS = "src/operators.def"
 DYNAMIC = "src/operators/dynamic_check.c"
 DYNAMIC_H = "src/operators/dynamic.h"
 SYMMETRIC = "src/operators/dynamic_quant.c"
@@ -355,10 +356,10 @@ MUTANTS = [
     ("quantize: dividing, an axis of ndim", QUANTIZE, "axis >= x->ndim)) {", "axis > x->ndim)) {"),
     ("quantize: scales of any length", QUANTIZE, "!(along && scales->shape[d] == x->shape[axis])", "!along"),
     ("quantize: zero points of another dtype", QUANTIZE, "(!o->div_mode && (status = npuq_check_same_dtype(", "(o->div_mode && false && (status = npuq_check_same_dtype("),
-    ("quantize: dividing, scales of several dimensions", QUANTIZE, "OPERATOR(NPUQ_DIV_MODE, 1, NPUQ_TAKES_FLOATS | ", "OPERATOR(NPUQ_DIV_MODE, NPUQ_MAX_NDIM, NPUQ_TAKES_FLOATS | "),
+    ("quantize: dividing, scales of several dimensions", OPERATORS, "OPTION, 1, ADDENDS, QUOTIENTS)", "OPTION, NPUQ_MAX_NDIM, ADDENDS, QUOTIENTS)"),
     ("groups: parameters of the first one", PLAN, "tile.places[NPUQ_AT_GROUPED].data += (ptrdiff_t)group * plan->group_stride;", "tile.places[NPUQ_AT_GROUPED].data += 0 * (ptrdiff_t)group * plan->group_stride;"),
     ("group_quant: offset of another dtype", GROUP, "(status = npuq_check_same_dtype(arguments, OFFSET, SCALE)) != NPUQ_OK ||\n", "(status = NPUQ_OK) != NPUQ_OK ||\n"),
-    ("group_quant: x of any rank", GROUP, "{\"x\", NPUQ_TAKES_FLOATS, 2, 2,", "{\"x\", NPUQ_TAKES_FLOATS, 2, NPUQ_MAX_NDIM,"),
+    ("group_quant: x of any rank", OPERATORS, "DATA(x, X, X, AT_X, FLOATS, 2, 2,", "DATA(x, X, X, AT_X, FLOATS, 2, NPUQ_MAX_NDIM,"),
     ("groups: empty groups own a row", GROUPS, "group_end(groups, middle) > (int64_t)row", "group_end(groups, middle) >= (int64_t)row"),
     ("groups: decreasing ends", GROUPS, "if (end < previous) {", "if (end < 0) {"),
     ("groups: negative counts", GROUPS, "if (count < 0 || count > left) {", "if (count > left) {"),
@@ -445,7 +446,7 @@ MUTANTS = [
     ("type: four elements to a word", TYPE_H, "i4, INTEGER, 4, 3)", "i4, INTEGER, 4, 2)"),
     ("type: bfloat16 is none of the floats", TYPE_H, "bf16, FLOAT, 2, 0)", "bf16, INTEGER, 2, 0)"),
     ("type: int8 is a float", TYPE_H, "i8, INTEGER, 1, 0)", "i8, FLOAT, 1, 0)"),
-    ("type: uint64 is no word", TYPE_H, "(NPUQ_TAKES(INT64) | NPUQ_TAKES(UINT64))", "NPUQ_TAKES(INT64)"),
+    ("type: uint64 is no word", OPERATORS, "DO(INT64) DO(UINT64)", "DO(INT64)"),
     ("type: large numbers are float32", TYPE_H, "npuq_type_places[number] : 0]", "npuq_type_places[number] : 1]"),
     ("overlap: interleaving is overlapping", OVERLAP, "return solve(&e, (uint64_t)(b_span->last - a_span->first));", "return NPUQ_OVERLAP_FOUND;"),
     ("overlap: equal strides nest", OVERLAP, "if (target < magnitude(tensor->strides[d])) {", "if (target <= magnitude(tensor->strides[d])) {"),
@@ -563,7 +564,7 @@ MUTANTS = [
     ("rebind: x moves y", PREPARED, "offsetof(npuq_plan, area.space.data) + i * sizeof(char *)", "offsetof(npuq_plan, area.space.data) + (i == 0) * sizeof(char *)"),
     ("rebind: quantize's zero points stay", PREPARED, "        memcpy(opaque + slot, (const void *)&here, sizeof here);\n", "        if (i < 3) {\n            memcpy(opaque + slot, (const void *)&here, sizeof here);\n        }\n"),
     ("rebind: dense scales stay", PREPARED, "offsetof(npuq_plan, area.all.places) + i * sizeof(npuq_place)", "offsetof(npuq_plan, area.all.places) + (i < 2 ? i : 0) * sizeof(npuq_place)"),
-    ("rebind: scales are offsets", DYNAMIC_H, "NPUQ_OPERAND_SCALE}", "NPUQ_OPERAND_OFFSET}"),
+    ("rebind: scales are offsets", OPERATORS, "FLOAT32, 0, NPUQ_MAX_NDIM, OPERAND_SCALE)", "FLOAT32, 0, NPUQ_MAX_NDIM, OPERAND_OFFSET)"),
 
     # views of DLPack tensors
     ("dlpack: lanes", DLPACK, "source.lanes == 1 ?", "source.lanes <= 2 ?"),
