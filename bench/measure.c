@@ -23,6 +23,7 @@ struct run {
     enum kind kind;
     const char *who; /* "avx512", "stream", "stream-nt", "memcpy", "onednn", "multiply", ... */
     int threads;
+    const npuq_executor *executor;
     npuq_backend backend;      /* npuquant's, whichever the kind */
     struct operands *operands; /* small calls make their tensors anew */
     struct bench_way way;      /* of a stream */
@@ -102,7 +103,7 @@ static void run_once(const void *argument)
     const struct run *run = argument;
 
     switch (run->kind) {
-    case OURS: (void)operands_call(run->operands, pool_executor(run->threads)); break;
+    case OURS: (void)operands_call(run->operands, run->executor); break;
     case BASELINE: (void)operands_baseline(run->operands); break;
     case PEER: run->peer->run(); break;
     case PREPARED: npuq_call_run(run->call, 0, SIZE_MAX); break;
@@ -225,6 +226,7 @@ static bool enter_ours(struct field *field)
     for (int i = 0; i < field->plan->backend_count; i++) {
         struct run *run = enter(field, OURS, npuq_backend_name(field->plan->backends[i]));
         run->threads = field->threads;
+        run->executor = pool_executor(field->threads);
         run->backend = field->plan->backends[i];
         if (!check(field, run)) {
             return false;
