@@ -79,7 +79,6 @@ linked() {
         "$cc" -std=c99 -O2 -Ivendored $program npuq_ref.o -o oracle && same_results ./oracle
 }
 
-
 on_machine() {
     "$machine-linux-gnu-gcc" "$@" -static -Ivendored $program vendored/ref/npuq_ref.c -o oracle &&
         same_results "qemu-$machine" ./oracle
