@@ -166,7 +166,7 @@ static inline NPUQ_INLINED void quantise_tile(const npuq_plan *plan, const npuq_
 }
 
 /* div_mode decides the dimensions of the scales and of the zero points, their types, and those of y. */
-#define BY_MODE(BITS, name, NAME, ROLE, PLACE, TYPES, LEAST, MOST, REBOUND, KIND)                                      \
+#define BY_MODE(BITS, name, NAME, ROLE, PLACE, TYPES, SHAPE, LEAST, MOST, REBOUND, KIND)                               \
     NPUQ_ARGUMENT(name, PLACE, (BITS) | NPUQ_SET(TYPES), LEAST, MOST, KIND, REBOUND)
 #define SCALES_OF_PRODUCT(...)  BY_MODE(NPUQ_RANK_BY_MODE, __VA_ARGS__, INPUT)
 #define ADDED_TO_PRODUCT(...)   BY_MODE(NPUQ_RANK_BY_MODE | NPUQ_DTYPES_BY_MODE, __VA_ARGS__, OPTIONAL_INPUT)
