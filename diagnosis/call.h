@@ -19,17 +19,9 @@ enum { EACH_OPERATOR(BIT) EACH_OWN(BIT) };
 #undef BIT
 
 /* How row_quant quantises: by the rule of an operator. The calls of all other operators have none. */
-enum rule {
-    RULE_NONE,
-    RULE_DYNAMIC_QUANT,
-    RULE_SWIGLU,
-    RULE_ADD_RMS_NORM,
-    RULE_DEQUANT_SWIGLU,
-    RULE_MOE_ROUTING,
-    RULE_MOE_ROUTING_8_5,
-    RULE_GROUPED_SWIGLU,
-    RULES
-};
+#define RULE(name, NAME) RULE_##NAME,
+enum rule { RULE_NONE, EACH_RULE(RULE) RULES };
+#undef RULE
 
 /* The operands, with one name for those of the same role in several operators. */
 enum operand {

@@ -31,7 +31,7 @@ extern const char *const slot_names[SLOTS];
 enum test_operator { EACH_OPERATOR(NUMBER) EACH_STEP(NUMBER) TEST_OPERATORS };
 #undef NUMBER
 
-#define NUMBER(name, NAME) OPTION_##NAME,
+#define NUMBER(name, NAME, ...) OPTION_##NAME,
 enum test_option { EACH_OPTION(NUMBER) OPTIONS };
 #undef NUMBER
 

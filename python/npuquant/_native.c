@@ -65,24 +65,21 @@ EACH_OWN(RUN)
 #define ARGUMENT(name, kind, role) {name, kind, role},
 #define KIND_OF(type)              _Generic((type)0, float : REAL, int64_t : LONG, default : NUMBER)
 /* clang-format on */
-/* torch_npu's name of x; NUMBERED has its name of block. */
-#define DATA_quantize(...)                 ARGUMENT("input", DATA, OPERAND_X)
-#define DATA_group_quant(...)              ARGUMENT("x", DATA, OPERAND_X)
-#define DATA_dynamic_quant_asymmetric(...) ARGUMENT("x", DATA, OPERAND_X)
-#define DATA_dynamic_quant(...)            ARGUMENT("input", DATA, OPERAND_X)
-#define DATA_dynamic_block_quant(...)      ARGUMENT("x", DATA, OPERAND_X)
-#define DATA_anti_quant(...)               ARGUMENT("x", PACKED, OPERAND_X)
-#define DATA_dequant(...)                  ARGUMENT("x", DATA, OPERAND_X)
-#define DATA_requant(...)                  ARGUMENT("x", DATA, OPERAND_X)
-#define DATA_row_quant(...)                ARGUMENT("v", DATA, OPERAND_X)
-
+/* Words of eight int4 are int32. */
+#define IS_INT4(NAME) || NPUQ_##NAME == NPUQ_QUINT4X2
+#define READS(name, NAME, ROLE, PLACE, TYPES, SHAPE, least, most, REBOUND, KIND, npu_name)                             \
+    ARGUMENT(#npu_name, (0 TYPES_##TYPES(IS_INT4)) ? PACKED : DATA, OPERAND_##ROLE)
 #define TAKES(name, NAME, ROLE, ...)    ARGUMENT(#name, INPUT, OPERAND_##ROLE)
 #define MAY_TAKE(name, NAME, ROLE, ...) ARGUMENT(#name, OPTIONAL, OPERAND_##ROLE)
 #define GIVES(name, NAME, ROLE, ...)    ARGUMENT("out", OUTPUT, RESULT_##ROLE)
-#define NUMBERED(name, NAME, type)      ARGUMENT(NAME == BLOCK ? "col_block_size" : #name, KIND_OF(type), NAME)
+#define NUMBERED(name, NAME, type)      ARGUMENT(#name, KIND_OF(type), NAME)
 #define ROW(name, NAME, EXECUTOR)                                                                                      \
-    {#name, run_##name, NAME, {ARGUMENTS_##name(DATA_##name, TAKES, MAY_TAKE, GIVES, NUMBERED)}},
+    {#name, run_##name, NAME, {ARGUMENTS_##name(READS, TAKES, MAY_TAKE, GIVES, NUMBERED)}},
 static const operation operations[] = {EACH_OPERATOR(ROW) EACH_OWN(ROW)};
+
+/* torch_npu's names. */
+#define NPU_NAME(name, NAME, npu_name, ...) #npu_name,
+static const char *const option_names[] = {EACH_OPTION(NPU_NAME)};
 
 enum { OPERATOR_COUNT = sizeof operations / sizeof operations[0] };
 
@@ -461,8 +458,8 @@ bool take_call(held_call *call, const operation *op, PyObject *const *values, Py
     call->a = (arguments){0};
     call->unknown = NULL;
     for (*n = 0; fine && op->arguments[*n].kind != END; ++*n) {
-        const char *name = op->arguments[*n].name;
         const argument_kind kind = op->arguments[*n].kind;
+        const char *name = kind >= NUMBER ? option_names[op->arguments[*n].role] : op->arguments[*n].name;
         PyObject *value = *n + 1 < count ? values[*n] : NULL;
         npuq_tensor *tensor = &call->tensors[*n];
 

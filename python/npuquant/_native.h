@@ -22,7 +22,7 @@ typedef enum argument_kind {
 } argument_kind;
 
 /* What the numbers are. */
-#define ROLE(name, NAME) NAME,
+#define ROLE(name, NAME, ...) NAME,
 typedef enum number_role { EACH_OPTION(ROLE) } number_role;
 #undef ROLE
 

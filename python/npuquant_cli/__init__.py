@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command npuquant."""
+"""The command npuquant. The package npuquant reads the facts of operators that are here."""
 from __future__ import annotations
 
-import argparse
 import signal
 import sys
-from typing import Optional, Sequence
+from typing import TYPE_CHECKING, Optional, Sequence
 
-from . import options
 from .errors import CommandError, print_text, report
+
+if TYPE_CHECKING:
+    import argparse
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Runs a command line, without the program's name, and returns the exit status."""
+    from . import options  # not with the package npuquant
+
     try:
         return run_command(options.parse(sys.argv[1:] if argv is None else argv))
     except CommandError as error:

@@ -41,7 +41,7 @@ typedef struct npuq_signature {
 /* Rows of operators.def as arguments. */
 #define NPUQ_ARGUMENT(name, PLACE, DTYPES, LEAST, MOST, KIND, REBOUND)                                                 \
     [NPUQ_##PLACE] = {#name, DTYPES, LEAST, MOST, NPUQ_##KIND, NPUQ_##REBOUND},
-#define NPUQ_ARGUMENT_DATA(name, NAME, ROLE, PLACE, TYPES, SHAPE, LEAST, MOST, REBOUND, KIND)                          \
+#define NPUQ_ARGUMENT_DATA(name, NAME, ROLE, PLACE, TYPES, SHAPE, LEAST, MOST, REBOUND, KIND, npu_name)                \
     NPUQ_ARGUMENT(name, PLACE, NPUQ_SET(TYPES), LEAST, MOST, KIND, REBOUND)
 #define NPUQ_ARGUMENT_IN(name, NAME, ROLE, PLACE, TYPES, SHAPE, LEAST, MOST, REBOUND)                                  \
     NPUQ_ARGUMENT(name, PLACE, NPUQ_SET(TYPES), LEAST, MOST, INPUT, REBOUND)
