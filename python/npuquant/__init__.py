@@ -17,9 +17,11 @@ inputs on which mistakes show.
 from __future__ import annotations
 
 from operator import index
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, List, Optional, Tuple, Union
 
 import numpy as np
+
+from npuquant_cli.operators import OPTIONS
 
 try:
     from . import _native
@@ -33,8 +35,8 @@ from ._experts import (npu_moe_finalize_routing, npu_moe_init_routing_v2, npu_mo
 from ._grouped import npu_grouped_matmul
 from ._library import NpuquantError, __version__, available_backends, backend, set_backend, version
 from ._matmul import product
-from ._tensors import (FLOATING, INT8, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, Result, TensorLike, arrays,
-                       described, output, result, result_type, shown, tensor, to_array, words_shape)
+from ._tensors import (INT8, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, TensorLike, arrays, described, output,
+                       outputs, result_of, result_type, shown, tensor, to_array, words_shape)
 from ._unset import unset
 from ._threads import get_num_threads, run, set_num_threads
 
@@ -87,12 +89,7 @@ qint32 = "qint32"
 #: Eight int4 in each int32 word, the first in the lowest bits. "int4" is another name.
 quint4x2 = "quint4x2"
 
-_QUANT_MODES = {"pertoken": 0, "pertensor": 1}
-_SCALE_FORMS = {"product": 0, "inverse": 1}
-# Numbers of enum rule in diagnosis/call.h.
-_RULES = {"dynamic_quant": 1, "swiglu": 2, "add_rms_norm": 3, "dequant_swiglu": 4, "moe_routing": 5,
-          "moe_routing_8_5": 6, "grouped_swiglu": 7}
-_INT64, _FLOAT32 = np.dtype(np.int64), np.dtype(np.float32)
+_INT64 = np.dtype(np.int64)
 
 
 def __dir__() -> List[str]:
@@ -106,8 +103,9 @@ def _one_of(name: str, value: Any, other_name: str, other: Any) -> Any:
     return other if value is None else value
 
 
-def _number(name: str, value: Any, numbers: Dict[str, int]) -> int:
-    """The library's number of an argument's value; a ValueError if the argument has no such value."""
+def _number(name: str, value: Any) -> int:
+    """The library's number of an option's value; a ValueError if the option has no such value."""
+    numbers = OPTIONS[name].numbers
     number = numbers.get(value) if isinstance(value, str) else None
     if number is None:
         raise ArgumentError(f"{name}: is {shown(value)}; expected {listed([*map(repr, numbers)])}")
@@ -167,7 +165,7 @@ def npu_quantize(
     x = tensor("input", input)
     kind = result_type("dtype", dtype, QUANTISED, "int8, uint8 or int32, as div_mode is true" if div_mode
                        else "int8 or quint4x2, as div_mode is false")
-    y = result(x, kind, out)
+    y, = outputs("quantize", x.shape, kind, out)
     run(_native.quantize, x, scales, zero_points, axis, bool(div_mode), y, kind.words)
     return y if out is None else out
 
@@ -209,8 +207,8 @@ def npu_group_quant(
            [ 50, -60]], dtype=int8)
     """
     x = tensor("x", x)
-    kind = result_type("dst_dtype", "int8" if dst_dtype is None else dst_dtype, QUANTISED, "int8 or quint4x2")
-    y = result(x, kind, out)
+    kind = result_of("group_quant", "dst_dtype", dst_dtype, optional=True)
+    y, = outputs("group_quant", x.shape, kind, out)
     run(_native.group_quant, x, scale, group_index, offset, y, kind.words)
     return y if out is None else out
 
@@ -249,25 +247,15 @@ def npu_trans_quant_param(
     return words if out is None else out
 
 
-_ASYMMETRIC, _SYMMETRIC = "int8 or quint4x2", "int8, uint8 or quint4x2"  # what dst_type may be
-
-
-def _dynamic(x: Any, dst_type: Any, quant_mode: Any, dst_type_max: Any,
-             types: str) -> Tuple[int, Result, Tuple[int, ...]]:
-    """Of both dynamic operators: the library's quant_mode, the result, and the shape of the scales."""
+def _dynamic(operator: str, x: Any, dst_type: Any, quant_mode: Any, dst_type_max: Any,
+             out: Any) -> Tuple[int, Any, bool]:
+    """Of both dynamic operators: the library's quant_mode, the results, and whether the first one has words."""
     _only("dst_type_max", dst_type_max, 0.0)
     if len(x.shape) == 1:  # the library takes it, the device does not
         raise ArgumentError("x: has 1 dimension; expected 2 to 8")
-    mode = _number("quant_mode", quant_mode, _QUANT_MODES)
-    kind = result_type("dst_type", "int8" if dst_type is None else dst_type, QUANTISED, types)
-    return mode, kind, x.shape[:-1] if quant_mode == "pertoken" else (1,)
-
-
-def _outs(out: Any, count: int, arrays: str) -> Tuple[Any, ...]:
-    """The elements of an out that is a tuple."""
-    if not isinstance(out, tuple) or len(out) != count or type(None) in map(type, out):
-        raise ArgumentTypeError(f"out: is {type(out).__name__}; expected a tuple of {arrays}")
-    return out
+    mode = _number("quant_mode", quant_mode)
+    kind = result_of(operator, "dst_type", dst_type, optional=True)
+    return mode, outputs(operator, x.shape, kind, out, per_tensor=quant_mode == "pertensor"), kind.words
 
 
 def npu_dynamic_quant_asymmetric(
@@ -316,11 +304,9 @@ def npu_dynamic_quant_asymmetric(
     (array([1.        , 0.01176471], dtype=float32), array([-128., -213.], dtype=float32))
     """
     x = tensor("x", _one_of("x", x, "input", input))
-    mode, kind, shape = _dynamic(x, dst_type, quant_mode, dst_type_max, _ASYMMETRIC)
-    outs = (None,) * 3 if out is None else _outs(out, 3, "three arrays, y, scale and offset")
-    y, scale, offset = result(x, kind, outs[0]), output(outs[1], shape, _FLOAT32), output(outs[2], shape, _FLOAT32)
-    run(_native.dynamic_quant_asymmetric, x, smooth_scales, group_index, mode, y, scale, offset, kind.words)
-    return (y, scale, offset) if out is None else out
+    mode, made, words = _dynamic("dynamic_quant_asymmetric", x, dst_type, quant_mode, dst_type_max, out)
+    run(_native.dynamic_quant_asymmetric, x, smooth_scales, group_index, mode, *made, words)
+    return made if out is None else out
 
 
 def npu_dynamic_quant(
@@ -364,25 +350,19 @@ def npu_dynamic_quant(
     >>> scale
     array([0.02362205, 2.        ], dtype=float32)
     """
-    form = _number("scale_form", scale_form, _SCALE_FORMS)
+    form = _number("scale_form", scale_form)
     x = tensor("input", input)
-    mode, kind, shape = _dynamic(x, dst_type, quant_mode, dst_type_max, _SYMMETRIC)
-    outs = (None,) * 2 if out is None else _outs(out, 2, "two arrays, y and scale")
-    y, scale = result(x, kind, outs[0]), output(outs[1], shape, _FLOAT32)
-    run(_native.dynamic_quant, x, smooth_scales, group_index, mode, form, y, scale, kind.words)
-    return (y, scale) if out is None else out
+    mode, made, words = _dynamic("dynamic_quant", x, dst_type, quant_mode, dst_type_max, out)
+    run(_native.dynamic_quant, x, smooth_scales, group_index, mode, form, *made, words)
+    return made if out is None else out
 
 
-def _blocks(shape: Sequence[int], block: Any, round_mode: Any, row_block_size: Any,
-            dst_type_max: Any) -> Tuple[int, ...]:
-    """The shape of the scales of blocks. The extension and the library say what is wrong with a shape or a block."""
+def _block(columns: Any, round_mode: Any, row_block_size: Any, dst_type_max: Any) -> int:
+    """The columns of a block. The extension and the library say what is wrong with them."""
     _only("round_mode", round_mode, "rint")
     _only("row_block_size", row_block_size, 1)
     _only("dst_type_max", dst_type_max, 0.0)
-    try:
-        return (*shape[:-1], -(-shape[-1] // max(index(block), 1)))
-    except (IndexError, TypeError):
-        return ()
+    return max(index(columns), 1) if hasattr(columns, "__index__") else 1
 
 
 def npu_dynamic_block_quant(
@@ -431,12 +411,11 @@ def npu_dynamic_block_quant(
     array([[0.02362205, 2.        ]], dtype=float32)
     """
     x = tensor("x", x)
-    shape = _blocks(x.shape, col_block_size, round_mode, row_block_size, dst_type_max)
-    kind = result_type("dst_type", dst_type, QUANTISED, _SYMMETRIC)
-    outs = (None,) * 2 if out is None else _outs(out, 2, "two arrays, y and scale")
-    y, scale = result(x, kind, outs[0]), output(outs[1], shape, _FLOAT32)
-    run(_native.dynamic_block_quant, x, col_block_size, min_scale, y, scale, kind.words)
-    return (y, scale) if out is None else out
+    block = _block(col_block_size, round_mode, row_block_size, dst_type_max)
+    kind = result_of("dynamic_block_quant", "dst_type", dst_type)
+    made = outputs("dynamic_block_quant", x.shape, kind, out, block=block)
+    run(_native.dynamic_block_quant, x, col_block_size, min_scale, *made, kind.words)
+    return made if out is None else out
 
 
 def npu_anti_quant(
@@ -480,8 +459,7 @@ def npu_anti_quant(
            [ 14., 160.]], dtype=float16)
     """
     x = tensor("x", x)
-    kind = result_type("dst_dtype", "float16" if dst_dtype is None else dst_dtype, FLOATING,
-                       "float16, bfloat16 or float32")
+    kind = result_of("anti_quant", "dst_dtype", dst_dtype, optional=True)
     packed = x.dtype == np.int32 if type(x) is np.ndarray else _native.torch_type(x) == "int32"
     source = "quint4x2" if packed else "int8"
     if src_dtype is not None and result_type("src_dtype", src_dtype, SOURCES, source) != SOURCES[source]:
@@ -490,7 +468,7 @@ def npu_anti_quant(
     shape = x.shape
     if packed and shape:
         shape = (*shape[:-1], 8 * shape[-1])
-    y = output(out, shape, kind.dtype)
+    y, = outputs("anti_quant", shape, kind, out)
     run(_native.anti_quant, x, scale, offset, y, False)
     return y if out is None else out
 
@@ -531,7 +509,7 @@ def dequant(
            [450., 300.]], dtype=float32)
     """
     x = tensor("x", x)
-    y = output(out, x.shape, result_type("dtype", dtype, FLOATING, "float16, bfloat16 or float32").dtype)
+    y, = outputs("dequant", x.shape, result_of("dequant", "dtype", dtype), out)
     run(_native.dequant, x, weight_scale, activation_scale, bias, y, False)
     return y if out is None else out
 
@@ -571,7 +549,7 @@ def requant(
            [-128,    4]], dtype=int8)
     """
     x = tensor("x", x)
-    y = output(out, x.shape, result_type("dtype", dtype, REQUANTISED, "int8 or float16").dtype)
+    y, = outputs("requant", x.shape, result_of("requant", "dtype", dtype), out)
     run(_native.requant, x, words, bias, y, False)
     return y if out is None else out
 
@@ -693,7 +671,7 @@ def row_quant(v: TensorLike, rule: str) -> Tuple[np.ndarray, np.ndarray]:
     """
     rows: Any = to_array("v", v)
     _of("v", rows, "float32", "float16", "bfloat16")
-    number = _number("rule", rule, _RULES)
+    number = _number("rule", rule)
     if not 1 <= rows.ndim <= 8:
         raise ArgumentError(f"v: has {rows.ndim} dimensions; expected 1 to 8")
     if rows.shape[-1] == 0 and 0 not in rows.shape[:-1]:

@@ -8,6 +8,8 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Protocol, Sequence,
 
 import numpy as np
 
+from npuquant_cli.operators import OPERATORS, extents
+
 from . import _native
 from ._arguments import BFLOAT16, ArgumentError, ArgumentTypeError, listed, unless_implemented
 
@@ -179,12 +181,29 @@ def output(out: Any, shape: Tuple[int, ...], dtype: np.dtype) -> Any:
     return array
 
 
-def result(x: Any, kind: Result, out: Any) -> Any:
-    """The memory of the quantised x."""
-    shape = x.shape
-    if out is None and kind.words and shape:
-        shape = (*shape[:-1], shape[-1] // 8)
-    return output(out, shape, kind.dtype)
+_FLOAT32 = np.dtype(np.float32)
+
+
+def result_of(operator: str, argument: str, dtype: Any, optional: bool = False) -> Result:
+    """The type of an operator's first result; None stands for the usual one where the argument is optional."""
+    types = OPERATORS[operator].results[0].types
+    kinds = FLOATING if "float32" in types else REQUANTISED if "float16" in types else QUANTISED
+    return result_type(argument, types[0] if dtype is None and optional else dtype, kinds, listed(types))
+
+
+def outputs(operator: str, shape: Tuple[int, ...], kind: Result, out: Any, **given: Any) -> Any:
+    """The memory of an operator's results, of which the first is of this type: new arrays, or those of out. The shape
+    is that of the data in values; given has what else the shapes depend on, see extents()."""
+    _, *others = OPERATORS[operator].results
+    outs: Tuple[Any, ...] = (out,)
+    if others:
+        outs = (None,) * (1 + len(others)) if out is None else out
+        if out is not None and (not isinstance(out, tuple) or len(out) != 1 + len(others) or type(None) in map(type, out)):
+            raise ArgumentTypeError(f"out: is {type(out).__name__}; expected a tuple of {('two', 'three')[len(others) - 1]}"
+                                    f" arrays, y{', scale and offset' if len(others) > 1 else ' and scale'}")
+    first = (*shape[:-1], shape[-1] // 8) if out is None and kind.words and shape else shape
+    return (output(outs[0], first, kind.dtype),
+            *[output(one, extents(tensor.shape, shape, **given), _FLOAT32) for one, tensor in zip(outs[1:], others)])
 
 
 def words_shape(scale: Tuple[int, ...], offset: Optional[Tuple[int, ...]]) -> Tuple[int, ...]:

@@ -22,12 +22,13 @@ except ImportError as error:
 from torch import Tensor
 
 import npuquant
+from npuquant_cli.operators import OPERATORS, extents
 
 from . import _native
 from ._arguments import ArgumentError, ArgumentTypeError, check_quant_matmul, check_quant_scatter
 from ._shapes import bound, quant_matmul_undefined
-from ._tensors import (FLOATING, INT8, PRODUCTS, QUANTISED, REQUANTISED, Result, Results, Unknown, described,
-                       result_type, words_shape)
+from ._tensors import (FLOATING, INT8, PRODUCTS, QUANTISED, Result, Results, Unknown, described, result_of, result_type,
+                       words_shape)
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
@@ -79,7 +80,7 @@ def set_scale_form(scale_form: str) -> str:
         scale_form: "product", as at the start, or "inverse": see npuquant.npu_dynamic_quant().
     """
     global _scale_form
-    npuquant._number("scale_form", scale_form, npuquant._SCALE_FORMS)  # refuses what is neither
+    npuquant._number("scale_form", scale_form)  # refuses what is neither
     former, _scale_form = _scale_form, scale_form
     return former
 
@@ -117,16 +118,7 @@ def _result(argument: str, dtype: Any, results: Results, default: Optional[str] 
     return result_type(argument, default if dtype is None else dtype, results)
 
 
-def _empty(x: Tensor, shape: Sequence[int], kind: Result) -> Tensor:
-    return x.new_empty(shape, dtype=torch.int32 if kind.words else getattr(torch, kind.name))
-
-
 # ---- shapes of results, for tracing ----------------------------------------------------------------------------------
-
-
-def _quantised(x: Tensor, argument: str, dtype: Any) -> Tensor:
-    kind = _result(argument, dtype, QUANTISED, "int8")
-    return _empty(x, (*x.shape[:-1], x.shape[-1] // 8) if kind.words else x.shape, kind)
 
 
 def _packed(dtype: Any, div_mode: bool) -> Any:
@@ -134,41 +126,33 @@ def _packed(dtype: Any, div_mode: bool) -> Any:
     return "quint4x2" if not div_mode and _result("dtype", dtype, QUANTISED).name == "int32" else dtype
 
 
-def _quantize_shape(self: Tensor, scales: Tensor, zero_points: Optional[Tensor], dtype: int, axis: int = 1,
-                    div_mode: bool = True) -> Tensor:
-    return _quantised(self, "dtype", _packed(dtype, div_mode))
+def _shapes(operator: str, name: str) -> Callable[..., Any]:
+    """The results of an operator of the library, whose schema has a name."""
+    facts = OPERATORS[operator]
 
+    def shapes(*values: Any, **keywords: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
+        a = bound(getattr(torch.ops.npuquant, name).default._schema, values, keywords)
+        x, argument = next(iter(vars(a).values())), next(each for each in vars(a) if each in _TYPE_ARGUMENTS)
+        given: Dict[str, Any] = {"per_tensor": getattr(a, "quant_mode", None) == "pertensor"}
+        if hasattr(a, "col_block_size"):
+            given["block"] = npuquant._block(a.col_block_size, a.round_mode, a.row_block_size, a.dst_type_max)
+        dtype = getattr(a, argument)
+        dtype = _packed(dtype, a.div_mode) if hasattr(a, "div_mode") else dtype
+        kind = result_of(operator, argument, dtype, optional=True)
+        shape = x.shape
+        if x.dtype == torch.int32 and "quint4x2" in facts.inputs[0].types:
+            shape = (*shape[:-1], 8 * shape[-1])
+        first = (*shape[:-1], shape[-1] // 8) if kind.words else shape
+        y = x.new_empty(first, dtype=torch.int32 if kind.words else getattr(torch, kind.name))
+        others = [x.new_empty(extents(tensor.shape, shape, **given), dtype=torch.float32) for tensor in facts.results[1:]]
+        return (y, *others) if others else y
 
-def _group_quant_shape(x: Tensor, *other: Tensor, dst_dtype: Any = None, **others: Any) -> Tensor:
-    return _quantised(x, "dst_dtype", dst_dtype)
+    return shapes
 
 
 def _trans_quant_param_shape(scale: Tensor, offset: Optional[Tensor] = None, *other: Any) -> Tensor:
     shape = words_shape(tuple(scale.shape), None if offset is None else tuple(offset.shape))
     return scale.new_empty(shape, dtype=torch.int64)
-
-
-def _dynamic_quant_shape(input: Tensor, *, dst_type: Optional[int] = None, quant_mode: str = "pertoken",
-                         **others: Any) -> Tuple[Tensor, Tensor]:
-    scales = input.shape[:-1] if quant_mode == "pertoken" else (1,)
-    return _quantised(input, "dst_type", dst_type), input.new_empty(scales, dtype=torch.float32)
-
-
-def _dynamic_quant_asymmetric_shape(input: Tensor, **others: Any) -> Tuple[Tensor, Tensor, Tensor]:
-    y, scale = _dynamic_quant_shape(input, **others)
-    return y, scale, torch.empty_like(scale)
-
-
-def _dynamic_block_quant_shape(x: Tensor, *, round_mode: str = "rint", dst_type: int = 1, row_block_size: int = 1,
-                               col_block_size: int = 128, dst_type_max: float = 0.0,
-                               **others: Any) -> Tuple[Tensor, Tensor]:
-    scales = npuquant._blocks(x.shape, col_block_size, round_mode, row_block_size, dst_type_max)
-    return _quantised(x, "dst_type", dst_type), x.new_empty(scales, dtype=torch.float32)
-
-
-def _anti_quant_shape(x: Tensor, *other: Tensor, dst_dtype: Optional[int] = None, **others: Any) -> Tensor:
-    shape = (*x.shape[:-1], 8 * x.shape[-1]) if x.dtype == torch.int32 else x.shape
-    return _empty(x, shape, _result("dst_dtype", dst_dtype, FLOATING, "float16"))
 
 
 def _quant_matmul_shape(*values: Tensor, **keywords: Any) -> Tensor:
@@ -177,7 +161,7 @@ def _quant_matmul_shape(*values: Tensor, **keywords: Any) -> Tensor:
         return quant_matmul_undefined(a)
     kind = _result("output_dtype", a.output_dtype, PRODUCTS, "int8")
     shape = check_quant_matmul(a.x1, a.x2, a.scale, a.offset, a.pertoken_scale, a.bias, kind.name)
-    return _empty(a.x1, shape, kind)
+    return a.x1.new_empty(shape, dtype=getattr(torch, kind.name))
 
 
 def _quant_scatter_shape(*values: Any, **keywords: Any) -> Tensor:
@@ -191,18 +175,6 @@ def quant_scatter_checks(a: SimpleNamespace) -> None:
     check_quant_scatter(a.self, a.indices, a.updates, a.quant_scales, a.quant_zero_points, a.axis, a.quant_axis,
                         a.round_mode)
     _result("dst_type", a.dst_type, INT8, "int8")
-
-
-def _dequant_bias_shape(x: Tensor, *other: Optional[Tensor], output_dtype: Any = None) -> Tensor:
-    return _empty(x, x.shape, _result("output_dtype", output_dtype, FLOATING, "float16"))
-
-
-def _dequant_shape(x: Tensor, *other: Optional[Tensor], dtype: Any = None) -> Tensor:
-    return _empty(x, x.shape, _result("dtype", dtype, FLOATING, "float16"))
-
-
-def _requant_shape(x: Tensor, *other: Optional[Tensor], dtype: Any = None) -> Tensor:
-    return _empty(x, x.shape, _result("dtype", dtype, REQUANTISED, "int8"))
 
 
 # ---- PyTorch's operators ---------------------------------------------------------------------------------------------
@@ -233,16 +205,14 @@ def _quant_matmul(x1: np.ndarray, x2: np.ndarray, scale: np.ndarray, **others: A
     return npuquant.npu_quant_matmul(_array(x1), _array(x2), _array(scale), **arrays)
 
 
-def _dequant_bias(*arrays: Any, output_dtype: Any = None) -> np.ndarray:
-    return npuquant.dequant(*arrays, dtype=_result("output_dtype", output_dtype, FLOATING, "float16").name)
+def _sums(function: Callable[..., Any], argument: str) -> Callable[..., Any]:
+    """dequant or requant, which take no None for the type of the result."""
 
+    def on_arrays(*arrays: Any, **keywords: Any) -> np.ndarray:
+        kind = result_of(function.__name__, argument, keywords.get(argument), optional=True)
+        return function(*arrays, dtype=kind.name)
 
-def _dequant(*arrays: Any, dtype: Any = None) -> np.ndarray:
-    return npuquant.dequant(*arrays, dtype="float16" if dtype is None else dtype)
-
-
-def _requant(*arrays: Any, dtype: Any = None) -> np.ndarray:
-    return npuquant.requant(*arrays, dtype="int8" if dtype is None else dtype)
+    return on_arrays
 
 
 def _quant_scatter(*values: Any, **keywords: Any) -> np.ndarray:
@@ -261,24 +231,24 @@ QUANT_SCATTER = ("(Tensor{} self, Tensor indices, Tensor updates, Tensor quant_s
 _OPERATORS: Sequence[Tuple[str, Callable[..., Any], Callable[..., Any]]] = (
     ("npu_quantize(Tensor self, Tensor scales, Tensor? zero_points, int dtype, int axis=1, bool div_mode=True)"
      " -> Tensor",
-     _quantize, _quantize_shape),
+     _quantize, _shapes("quantize", "npu_quantize")),
     ("npu_group_quant(Tensor x, Tensor scale, Tensor group_index, *, Tensor? offset=None, int? dst_dtype=None)"
      " -> Tensor",
-     npuquant.npu_group_quant, _group_quant_shape),
+     npuquant.npu_group_quant, _shapes("group_quant", "npu_group_quant")),
     ("npu_trans_quant_param(Tensor scale, Tensor? offset=None, int? round_mode=0) -> Tensor",
      npuquant.npu_trans_quant_param, _trans_quant_param_shape),
     ("npu_dynamic_quant_asymmetric(Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=None,"
      " int? dst_type=None, str quant_mode=\"pertoken\", float dst_type_max=0.0) -> (Tensor, Tensor, Tensor)",
-     npuquant.npu_dynamic_quant_asymmetric, _dynamic_quant_asymmetric_shape),
+     npuquant.npu_dynamic_quant_asymmetric, _shapes("dynamic_quant_asymmetric", "npu_dynamic_quant_asymmetric")),
     ("npu_dynamic_quant(Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=None, int? dst_type=None,"
      " str quant_mode=\"pertoken\", float dst_type_max=0.0, str? scale_form=None) -> (Tensor, Tensor)",
-     _dynamic_quant, _dynamic_quant_shape),
+     _dynamic_quant, _shapes("dynamic_quant", "npu_dynamic_quant")),
     ("npu_dynamic_block_quant(Tensor x, *, float min_scale=0.0, str round_mode=\"rint\", int dst_type=1,"
      " int row_block_size=1, int col_block_size=128, float dst_type_max=0.0) -> (Tensor, Tensor)",
-     npuquant.npu_dynamic_block_quant, _dynamic_block_quant_shape),
+     npuquant.npu_dynamic_block_quant, _shapes("dynamic_block_quant", "npu_dynamic_block_quant")),
     ("npu_anti_quant(Tensor x, Tensor scale, *, Tensor? offset=None, int? dst_dtype=None, int? src_dtype=None)"
      " -> Tensor",
-     npuquant.npu_anti_quant, _anti_quant_shape),
+     npuquant.npu_anti_quant, _shapes("anti_quant", "npu_anti_quant")),
     ("npu_quant_matmul(Tensor x1, Tensor x2, Tensor scale, *, Tensor? offset=None, Tensor? pertoken_scale=None,"
      " Tensor? bias=None, int? output_dtype=None, int? x1_dtype=None, int? x2_dtype=None,"
      " int? pertoken_scale_dtype=None, int? scale_dtype=None, int[]? group_sizes=None, Tensor? y_scale=None) -> Tensor",
@@ -286,12 +256,12 @@ _OPERATORS: Sequence[Tuple[str, Callable[..., Any], Callable[..., Any]]] = (
     ("npu_quant_scatter" + QUANT_SCATTER.format("", ""), _quant_scatter, _quant_scatter_shape),
     ("npu_dequant_bias(Tensor x, Tensor weight_scale, Tensor? activation_scale, Tensor? bias, *,"
      " int? output_dtype=None) -> Tensor",
-     _dequant_bias, _dequant_bias_shape),
+     _sums(npuquant.dequant, "output_dtype"), _shapes("dequant", "npu_dequant_bias")),
     ("dequant(Tensor x, Tensor weight_scale, Tensor? activation_scale=None, Tensor? bias=None, *,"
      " int? dtype=None) -> Tensor",
-     _dequant, _dequant_shape),
+     _sums(npuquant.dequant, "dtype"), _shapes("dequant", "dequant")),
     ("requant(Tensor x, Tensor words, Tensor? bias=None, *, int? dtype=None) -> Tensor",
-     _requant, _requant_shape),
+     _sums(npuquant.requant, "dtype"), _shapes("requant", "requant")),
 )
 
 

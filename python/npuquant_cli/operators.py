@@ -35,29 +35,27 @@ class Operator(NamedTuple):
     """An operator of the library."""
 
     name: str
-    tensors: Tuple[Tensor, ...]
+    inputs: Tuple[Tensor, ...]
+    results: Tuple[Tensor, ...]
     options: Tuple[Option, ...]
     traits: FrozenSet[str]
 
-    @property
-    def inputs(self) -> Tuple[Tensor, ...]:
-        return tuple(tensor for tensor in self.tensors if tensor.use != "output")
 
-    @property
-    def results(self) -> Tuple[Tensor, ...]:
-        return tuple(tensor for tensor in self.tensors if tensor.use == "output")
+#: The types, in the order in which messages and helps name those of a result.
+_TYPES = ("int8", "float16", "bfloat16", "float32", "uint8", "int32", "int64", "uint64", "quint4x2")
 
 
-def _tensor(name: str, npu_name: str, use: str, role: str, types: Sequence[str], *rest: Any) -> Tensor:
-    return Tensor(name, npu_name, use, role, tuple(map(str.lower, types)), *rest)
+def _operator(name: str, rows: Sequence[Sequence[Any]], options: Sequence[str], traits: Sequence[str]) -> Operator:
+    tensors = [Tensor._make(row)._replace(types=tuple(sorted(map(str.lower, row[4]), key=_TYPES.index))) for row in rows]
+    return Operator(name, tuple(tensor for tensor in tensors if tensor.use != "output"),
+                    tuple(tensor for tensor in tensors if tensor.use == "output"),
+                    tuple(OPTIONS[option] for option in options), frozenset(traits))
 
 
 OPTIONS = {name: Option(name, npu_name, default or None, least, most,
                          dict(words) if name != "rule" else {rule: number for number, rule in enumerate(RULES, 1)})
            for name, (npu_name, default, least, most, words) in _OPTIONS.items()}
-OPERATORS = {name: Operator(name, tuple(_tensor(*row) for row in tensors), tuple(OPTIONS[each] for each in options),
-                            frozenset(traits))
-             for name, (tensors, options, traits) in _OPERATORS.items()}
+OPERATORS = {name: _operator(name, *row) for name, row in _OPERATORS.items()}
 
 
 def extents(shape: str, x: Sequence[Any], groups: Sequence[Any] = (), per_tensor: bool = False, block: Any = 1,
@@ -69,5 +67,5 @@ def extents(shape: str, x: Sequence[Any], groups: Sequence[Any] = (), per_tensor
     first, last = SHAPES[shape]
     firsts = {"ROWS": x[:-1], "GROUPS": groups, "NONE": ()}[first]
     if last == "BLOCKS":
-        return (*firsts, -(-x[-1] // block))
+        return (*firsts, *(-(-columns // block) for columns in x[-1:]))
     return (*firsts, *{"COLUMNS": x[-1:], "AXIS": x[axis:][:1], "ONE": (1,), "NONE": ()}[last])

@@ -20,6 +20,7 @@ import npuquant
 import numpy_operators as expected
 import pytest
 from npuquant import _diagnosis, _library, _native
+from npuquant_cli.operators import OPERATORS, OPTIONS
 from numpy_operators import f4
 
 PACKAGE = pathlib.Path(npuquant.__file__).parent
@@ -133,6 +134,11 @@ def test_other_patches_of_the_version(monkeypatch):
     assert _library._open(_library.library._name)
 
 
+def copy_packages(folder, *ignored):
+    for name in "npuquant", "npuquant_cli":
+        shutil.copytree(PACKAGE.parent / name, folder / name, ignore=shutil.ignore_patterns(*ignored))
+
+
 def test_version():
     assert npuquant.version() == npuquant.__version__
 
@@ -141,7 +147,7 @@ def test_version():
 def test_the_package_has_a_library_of_its_own(tmp_path):
     """As in a wheel: it comes before the system's, and after one that is named."""
     package = tmp_path / "npuquant"
-    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("*.p", "__pycache__"))
+    copy_packages(tmp_path, "*.p", "__pycache__")
     own = package / _library.BUNDLED.name
     shutil.copy(LOADED, own)
     system = tmp_path / "system"
@@ -159,7 +165,7 @@ def test_the_package_has_a_library_of_its_own(tmp_path):
 
 
 def test_without_the_compiled_part(tmp_path):
-    shutil.copytree(PACKAGE, tmp_path / "npuquant", ignore=shutil.ignore_patterns("_native*"))
+    copy_packages(tmp_path, "_native*")
     message = python("import npuquant", PYTHONPATH=str(tmp_path)).stderr.splitlines()[-1]
     assert message.startswith("ImportError: npuquant: the compiled part of the package is missing")
 
@@ -246,8 +252,13 @@ def test_an_x_of_one_element_is_copied(views):
 def test_header():
     header = HEADER.read_text()
     values = {name: int(value) for name, value in re.findall(r"^    NPUQ_(\w+) = (\d+)", header, re.MULTILINE)}
-    assert npuquant._QUANT_MODES == {"pertoken": values["PER_TOKEN"], "pertensor": values["PER_TENSOR"]}
-    assert npuquant._SCALE_FORMS == {"product": values["SCALE_PRODUCT"], "inverse": values["SCALE_INVERSE"]}
+    assert {name: option.numbers for name, option in OPTIONS.items() if option.numbers and name != "rule"} == {
+        "div_mode": {"true": 1, "false": 0},
+        "round_mode": {"0": values["ROUND_TRUNCATE"], "1": values["ROUND_NEAREST"]},
+        "quant_mode": {"pertoken": values["PER_TOKEN"], "pertensor": values["PER_TENSOR"]},
+        "scale_form": {"product": values["SCALE_PRODUCT"], "inverse": values["SCALE_INVERSE"]},
+    }
+    assert f"#define NPUQ_MAX_NDIM {OPERATORS['quantize'].inputs[0].most}\n" in header
     assert {number: name for number, name in _library._backends()} == {
         value: name[len("BACKEND_"):].lower() for name, value in values.items() if name.startswith("BACKEND_")
     }

@@ -11,6 +11,7 @@ import types
 from typing import Optional, Type
 
 import npuquant
+from npuquant_cli.operators import OPTIONS
 
 from . import install
 
@@ -57,7 +58,7 @@ def main() -> None:
         "       %(prog)s [OPTION...] -m MODULE [ARGUMENT...]",
         description="Runs a script for torch_npu on the CPU instead of the device. The quantisation operators have the "
         "device's arithmetic.")
-    parser.add_argument("--scale-form", choices=tuple(npuquant._SCALE_FORMS), default="product",
+    parser.add_argument("--scale-form", choices=tuple(OPTIONS["scale_form"].numbers), default="product",
                         help="how npu_dynamic_quant computes scales: product, as CANN 9.0 and later (default), or "
                         "inverse, as CANN 8.5 and earlier")
     parser.add_argument("--values", choices=("exact", "zeros"),
