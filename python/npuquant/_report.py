@@ -12,20 +12,6 @@ Facts = Mapping[str, Any]
 
 #: The number of the JSON's form, which changes if a program that reads the JSON has to.
 FORMAT = 2
-#: The operators of each command, as _native calls them.
-COMMANDS: Dict[str, Tuple[str, ...]] = {
-    "quantize": ("quantize",),
-    "group-quant": ("group_quant",),
-    "trans-quant-param": ("trans_quant_param",),
-    "dynamic-quant": ("dynamic_quant",),
-    "dynamic-quant-asymmetric": ("dynamic_quant_asymmetric",),
-    "dynamic-block-quant": ("dynamic_block_quant",),
-    "anti-quant": ("anti_quant",),
-    "dequant": ("dequant",),
-    "requant": ("requant",),
-    "quant-matmul": ("dequant", "requant"),
-    "row-quant": ("row_quant",),
-}
 
 _WIDTH = 100
 _RESULTS = ("y", "scale", "offset")
@@ -433,22 +419,29 @@ def weights_text(facts: Facts) -> str:
 # ---- hypotheses, and the mistakes of hard inputs ----
 
 
-def hypotheses_json(table: Iterable[Tuple[Mapping[str, str], Sequence[str]]],
+def operators_of(command: str) -> Tuple[str, ...]:
+    """The operators of a command, or of a function, as _native calls them."""
+    name = command.replace("-", "_")
+    return ("dequant", "requant") if name == "quant_matmul" else (name,)
+
+
+def hypotheses_json(table: Iterable[Tuple[Mapping[str, str], Sequence[str]]], commands: Iterable[str],
                     command: Optional[str] = None) -> List[Dict[str, Any]]:
     """The hypotheses of a command, or of all. Those with the same words are one."""
     joined: Dict[Tuple[str, str, str], List[str]] = {}
     for hypothesis, operators in table:
         joined.setdefault((hypothesis["name"], hypothesis["what"], hypothesis["advice"]), []).extend(operators)
-    said = ({"name": name, "operators": [each for each in COMMANDS if set(operators).intersection(COMMANDS[each])],
+    said = ({"name": name, "operators": [each for each in commands if set(operators).intersection(operators_of(each))],
              "what": what, "advice": advice} for (name, what, advice), operators in joined.items())
     return [each for each in said if command is None or command in each["operators"]]
 
 
-def hypotheses_text(table: Iterable[Tuple[Mapping[str, str], Sequence[str]]], command: Optional[str] = None) -> str:
+def hypotheses_text(table: Iterable[Tuple[Mapping[str, str], Sequence[str]]], commands: Iterable[str],
+                    command: Optional[str] = None) -> str:
     return "\n\n".join(
         "\n".join([_wrapped(f"{each['name']}: the kernel {each['what']}.", indent=""), _wrapped(each["advice"]),
                    _wrapped(", ".join(each["operators"]), " " * 13, "  operators: ")])
-        for each in hypotheses_json(table, command))
+        for each in hypotheses_json(table, commands, command))
 
 
 def mistakes_text(mistakes: Sequence[Facts]) -> str:

@@ -7,6 +7,7 @@ import math
 from typing import Any, Mapping, Sequence
 
 from .errors import CommandError
+from .operators import OPERATORS
 
 FLOATS = ("float32", "float16", "bfloat16")
 WORDS = ("int64", "uint64")
@@ -28,9 +29,10 @@ def check_compared(mode: str, command: str, given: Mapping[str, Any]) -> None:
 
 def check(arguments: argparse.Namespace, required: Sequence[str]) -> None:
     """Checks what goes together. `required`: the names of the inputs that the operator needs."""
-    if arguments.command == "quantize":
+    operator = OPERATORS.get(arguments.command.replace("-", "_"))
+    if arguments.div_mode is not None:
         check_quantize(arguments)
-    if arguments.command == "requant":
+    if operator and {"int8", "float16"} <= {*operator.results[0].types}:  # which of the tolerances it has
         check_tolerance(arguments, arguments.dtype)
     if arguments.command == "quant-matmul":
         check_quant_matmul(arguments)
@@ -87,15 +89,16 @@ def check_quant_matmul(arguments: argparse.Namespace) -> None:
 
 def divides(arguments: argparse.Namespace) -> bool:
     """Whether the device's vector unit divides in this operator."""
-    return (arguments.command in ("quantize", "dynamic-quant", "dynamic-block-quant", "row-quant")
-            and arguments.div_mode is not False and arguments.rule != "grouped_swiglu")
+    operator = OPERATORS.get(arguments.command.replace("-", "_"))
+    return bool(operator and (arguments.div_mode or "SYMMETRIC" in operator.traits)
+                and arguments.rule != "grouped_swiglu")
 
 
 def check_admissible(arguments: argparse.Namespace) -> None:
     command = arguments.command
     if not divides(arguments):
-        name = command + " --div-mode false" * (command == "quantize")
-        name += " --rule grouped_swiglu" * (command == "row-quant")
+        name = command + " --div-mode false" * (arguments.div_mode is False)
+        name += f" --rule {arguments.rule}" * (arguments.rule is not None)
         raise CommandError(f"--admissible: {name} has no division on the device's vector unit: every bit must be equal")
     if not arguments.expect:
         raise CommandError("--admissible: nothing is compared; expected --expect FILE")

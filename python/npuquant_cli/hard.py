@@ -17,7 +17,7 @@ from npuquant import _report
 from . import files, options
 from .errors import CommandError, print_text
 from .files import Tensor
-from .run import EQUAL, FUNCTIONS, RESULTS, python_arguments, run_operator, settings_of
+from .run import EQUAL, RESULTS, function_of, python_arguments, run_operator, settings_of
 
 
 def _dtype(array: np.ndarray) -> str:
@@ -47,7 +47,7 @@ def make_hard_inputs(given: argparse.Namespace) -> int:
     """Makes inputs on which mistakes show; writes them and a manifest to a folder. Runs a program on them if asked."""
     settings = settings_of(given, len(given.shape))
     names = python_arguments(given.command, {row.name: row.name for row in options.inputs_of(given.command)})
-    function = getattr(npuquant, FUNCTIONS[given.command].name)
+    function = function_of(given.command)
     try:
         hard = npuquant.hard_inputs(
             function, given.shape, dtypes=python_arguments(given.command, given.type),

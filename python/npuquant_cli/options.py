@@ -11,6 +11,7 @@ import textwrap
 from typing import AbstractSet, Any, Callable, List, Mapping, NamedTuple, NoReturn, Optional, Sequence, Tuple, Union
 
 from . import checks
+from . import operators as facts
 from ._version import VERSION
 from .errors import CommandError
 
@@ -20,8 +21,6 @@ from .errors import CommandError
 class Operator(NamedTuple):
     """A command that runs an operator."""
 
-    positional: str  # the input that has the result's values, without the name of an option
-    results: int
     summary: str
     about: str
     example: str
@@ -49,55 +48,55 @@ class Command(NamedTuple):
 
 OPERATORS = {
     "quantize": Operator(
-        "x", 1, "quantise with given scales and zero points (npu_quantize)",
+        "quantise with given scales and zero points (npu_quantize)",
         "y = round(x / scale + zero point), or round(x * scale + zero point) with --div-mode false, clamped to the "
         "result's type.",
         "quantize x.npy --scales s.npy --zero-points z.npy --axis -1 --dtype uint8 -o y.npy"),
     "group-quant": Operator(
-        "x", 1, "quantise with the scales of each group of rows (npu_group_quant)",
+        "quantise with the scales of each group of rows (npu_group_quant)",
         "y = round(x * scale of the row's group + offset), clamped to the result's type.",
         "group-quant x.npy --bf16 x --scale s.npy --group-index ends.npy --dtype quint4x2 -o y.npy"),
     "trans-quant-param": Operator(
-        "scale", 1, "pack scales and offsets for the matrix unit (npu_trans_quant_param)",
+        "pack scales and offsets for the matrix unit (npu_trans_quant_param)",
         "Packs scales, shortened to 19 bits, and offsets into the 64-bit words of the matrix unit.",
         "trans-quant-param scale.npy --offset offset.npy --round-mode 1 -o words.npy"),
     "dynamic-quant": Operator(
-        "x", 2, "quantise with scales from the data (npu_dynamic_quant)",
+        "quantise with scales from the data (npu_dynamic_quant)",
         "Finds the scale of each row, or of the tensor, from its largest magnitude; y = round(x * (127 / largest)), "
         "clamped to the result's type; 7 in place of 127 for quint4x2.",
         "dynamic-quant x.npy --smooth-scales smooth.npy -o y.npy --scale-output rows.npy"),
     "dynamic-quant-asymmetric": Operator(
-        "x", 3, "quantise with scales and offsets from the data (npu_dynamic_quant_asymmetric)",
+        "quantise with scales and offsets from the data (npu_dynamic_quant_asymmetric)",
         "Finds scale and offset of each row, or of the tensor, from its smallest and largest value; "
         "y = round(x * (1 / scale) + offset), clamped to the result's type.",
         "dynamic-quant-asymmetric x.npy -o y.npy --scale-output scale.npy --offset-output offset.npy"),
     "dynamic-block-quant": Operator(
-        "x", 2, "quantise with a scale for each block of columns (npu_dynamic_block_quant)",
+        "quantise with a scale for each block of columns (npu_dynamic_block_quant)",
         "Finds the scale of each block of columns of a row from its largest magnitude; "
         "y = round(x * ((1 / largest) * 127)), clamped to the result's type; 7 in place of 127 for quint4x2.",
         "dynamic-block-quant x.npy --block 64 -o y.npy --scale-output blocks.npy"),
     "anti-quant": Operator(
-        "x", 1, "convert int8 or int4 values back to floating point (npu_anti_quant)",
+        "convert int8 or int4 values back to floating point (npu_anti_quant)",
         "y = (x + offset) * scale, rounded to the result's type.",
         "anti-quant weight.npy --scale scale.npy --offset offset.npy --dtype bfloat16 -o y.npy"),
     "dequant": Operator(
-        "x", 1, "convert int32 sums of products back to floating point (DequantBias)",
+        "convert int32 sums of products back to floating point (DequantBias)",
         "y = x * weight scale * activation scale + bias, rounded to the result's type. A bias of integers is added to "
         "x first.",
         "dequant sums.npy --weight-scale scale.npy --activation-scale rows.npy -o y.npy"),
     "requant": Operator(
-        "x", 1, "convert int32 sums of products to int8 or float16, as the matrix unit does",
+        "convert int32 sums of products to int8 or float16, as the matrix unit does",
         "float16: y = (x + bias) * scale. int8: round((x + bias) * scale) is clamped to -256..255, the offset is "
         "added, and the sum is clamped to -128..127. Scale and offset are in the words that trans-quant-param makes.",
         "requant sums.npy --words words.npy --dtype float16 -o y.npy"),
     "quant-matmul": Operator(
-        "x1", 1, "multiply int8 matrices, then dequant or requant (npu_quant_matmul)",
+        "multiply int8 matrices, then dequant or requant (npu_quant_matmul)",
         "Multiplies X1 by X2. If the result is int8, or float16 without --pertoken-scale, requant follows; where "
         "--scale is f4, trans-quant-param makes its words. If the result is bfloat16, float32, or float16 with "
         "--pertoken-scale, dequant follows. With --dtype int32 the sums, modulo 2^32, are the result.",
         "quant-matmul x1.npy weight.npy --scale scale.npy --pertoken-scale rows.npy --dtype bfloat16 -o y.npy"),
     "row-quant": Operator(
-        "x", 2, "quantise rows as fused operators do at their end (npu_swiglu_quant and others)",
+        "quantise rows as fused operators do at their end (npu_swiglu_quant and others)",
         "Finds the scale of each row from its largest magnitude, and quantises to int8 by the rule of an operator. X is "
         "what this operator has computed before. The rules differ in the scale, and in how X is divided by it.",
         "row-quant x.npy --rule moe_routing -o y.npy --scale-output rows.npy"),
@@ -204,95 +203,121 @@ class Row(NamedTuple):
     help: str
     default: Optional[str] = None
     required: bool = False
-    least: int = 0
-    most: int = 0
+    least: float = 0
+    most: float = 0
 
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 
+def operator_of(command: str) -> Optional[facts.Operator]:
+    """The library's operator; None for quant-matmul, which calls two."""
+    return facts.OPERATORS.get(command.replace("-", "_"))
+
+
+def _with_result(name: str, *types: str) -> AbstractSet[str]:
+    """The commands of operators that have the result, of one of these types."""
+    return {operator.name.replace("_", "-") for operator in facts.OPERATORS.values() for result in operator.results
+            if result.name == name and set(types).intersection(result.types)}
+
+
 ALL = frozenset(OPERATORS)
-DYNAMIC = {"dynamic-quant", "dynamic-quant-asymmetric"}
-SCALES = DYNAMIC | {"dynamic-block-quant", "row-quant"}  # operators that return scales
-FLOATS = SCALES | {"quantize", "group-quant"}  # operators that quantise a tensor x
-SUMS = {"dequant", "requant"}
-INTEGER_RESULTS = FLOATS | {"requant", "quant-matmul"}
-FLOAT_RESULTS = SUMS | {"anti-quant", "quant-matmul"}
+SCALES = _with_result("scale", "float32")
+OFFSETS = _with_result("offset", "float32")
+INTEGER_RESULTS = _with_result("y", "int8", "int32") | {"quant-matmul"}
+FLOAT_RESULTS = _with_result("y", *checks.FLOATS) | {"quant-matmul"}
 CAUSES = frozenset(MODES)
 
+_SUMS = "the sums: i4, [..., N]"
+#: The help of an operator's tensors and options, by name, or by the command and the name where these differ.
+HELPS = {
+    "x": "the tensor: f4, f2, or u2 with --bf16 x",
+    "anti-quant x": "the tensor: i1, or i4 for words of eight int4",
+    "dequant x": _SUMS,
+    "requant x": _SUMS,
+    "trans-quant-param scale": "scales: f4, 1-D or 2-D",
+    "scales": "one scale, or one for each index of the quantised dimension",
+    "zero-points": "zero points, shaped as the scales",
+    "group-quant scale": "a row of scales for each group, [E, H]",
+    "anti-quant scale": "one scale, one for each column, or [G, N] for G groups of rows",
+    "group-index": "where each group of rows ends, [E], i4 or i8",
+    "group-quant offset": "one offset for all elements, of the type of --scale",
+    "trans-quant-param offset": "offsets: f4",
+    "anti-quant offset": "offsets, shaped as the scales and of their type",
+    "smooth-scales": "factors of the columns, [H], or [E, H] with --group-index",
+    "weight-scale": "one scale, or one for each column",
+    "activation-scale": "a scale for each row, f4: those of dynamic-quant",
+    "words": "one word of trans-quant-param, or one for each column: i8 or u8; with --dtype float16 also the bits of "
+             "scales",
+    "dequant bias": "a value for each column; i4 is added to x first, and f4, f2 or u2 last",
+    "requant bias": "a value for each column, i4; it is added to x first",
+    "axis": "the quantised dimension, counted from the end if negative (default 1, as in torch_npu, or 0 if X is 1-D); "
+            "with --div-mode false, -2 is the last but one, and every larger number the last",
+    "div-mode": "divide by the scales, or multiply",
+    "round-mode": "truncate the scales to 19 bits, or round them",
+    "quant-mode": "parameters for each row, or for the whole tensor",
+    "scale-form": "compute scales as largest * (1 / 127), as CANN 9.0 and later do, or as 1 / (127 / largest)",
+    "block": "columns of a block; for quint4x2 a multiple of 8, unless a row has no more columns than N",
+    "min-scale": "the smallest factor of x, so 1 / NUMBER is the largest scale; 0 sets no limit",
+    "rule": "dynamic_quant, swiglu (npu_swiglu_quant), add_rms_norm (npu_add_rms_norm_dynamic_quant), dequant_swiglu "
+            "(npu_dequant_swiglu_quant), moe_routing (npu_moe_init_routing_v2 and _v3), moe_routing_8_5 (the same up to "
+            "CANN 8.5) or grouped_swiglu (npu_grouped_matmul_swiglu_quant)",
+    "quantize dtype": "type of the result: int8, uint8 or int32 with --div-mode true, int8 or quint4x2 with false; int4 "
+                      "is another name of quint4x2",
+    "trans-quant-param dtype": "type of the result; the bits are the same",
+}
+#: Kinds of options whose values are not some of few words, and the help's word for the value.
+KINDS = {"axis": (Kind.INTEGER, "N"), "block": (Kind.INTEGER, "N"), "min-scale": (Kind.FRACTION, "NUMBER"),
+         "rule": (Kind.TEXT, "NAME")}
+
+
+def _help(command: str, name: str) -> str:
+    return HELPS.get(f"{command} {name}") or HELPS[name]
+
+
+def _option_row(command: str, option: facts.Option) -> Row:
+    name = option.name.replace("_", "-")
+    kind, value = KINDS.get(name, (Kind.CHOICE, "|".join(option.numbers)))
+    default = None if name == "axis" else option.default  # which its help says
+    return Row(kind, {command}, name, value, _help(command, name), default, required=option.default is None,
+               least=option.least, most=option.most)
+
+
+def _dtype_row(command: str, operator: facts.Operator) -> Row:
+    types = operator.results[0].types
+    is_flipped = "SYMMETRIC" in operator.traits and "uint8" in types
+    names = [*types, *["int4"] * ("quint4x2" in types)]
+    text = HELPS.get(f"{command} dtype") or ("type of the result" + "; uint8 is int8 plus 128" * is_flipped
+                                             + "; int4 is another name of quint4x2" * ("int4" in names))
+    return Row(Kind.CHOICE, {command}, "dtype", "|".join(names), text, default=types[0])
+
+
+def _rows_of(operator: facts.Operator) -> List[Row]:
+    """The rows that follow from what is known of an operator."""
+    command = operator.name.replace("_", "-")
+    first, *others = (("x" if tensor.use == "data" else tensor.name.replace("_", "-"), tensor)
+                      for tensor in operator.inputs)
+    return [Row(Kind.POSITIONAL, {command}, first[0], first[0].upper(), _help(command, first[0])),
+            *(Row(Kind.INPUT, {command}, name, "FILE", _help(command, name), required=tensor.use == "input")
+              for name, tensor in others),
+            *(_option_row(command, option) for option in operator.options), _dtype_row(command, operator)]
+
+
 ROWS = (
-    Row(Kind.POSITIONAL, FLOATS, "x", "X", "the tensor: f4, f2, or u2 with --bf16 x"),
-    Row(Kind.POSITIONAL, {"anti-quant"}, "x", "X", "the tensor: i1, or i4 for words of eight int4"),
-    Row(Kind.POSITIONAL, SUMS, "x", "X", "the sums: i4, [..., N]"),
+    *(row for operator in facts.OPERATORS.values() for row in _rows_of(operator)),
     Row(Kind.POSITIONAL, {"quant-matmul"}, "x1", "X1", "the activations: i1, [..., M, K]"),
     Row(Kind.POSITIONAL, {"quant-matmul"}, "x2", "X2", "the weights: i1, [..., K, N]"),
-    Row(Kind.POSITIONAL, {"trans-quant-param"}, "scale", "SCALE", "scales: f4, 1-D or 2-D"),
     Row(Kind.POSITIONAL, {"compare"}, "a", "A", "a dump"),
     Row(Kind.POSITIONAL, {"compare"}, "b", "B", "another one, taken in the type and shape of A"),
     Row(Kind.OPERATOR, {"hypotheses"}, "operator", "[OPERATOR]", "list the mistakes of this one alone"),
-    Row(Kind.INPUT, {"quantize"}, "scales", "FILE",
-        "one scale, or one for each index of the quantised dimension", required=True),
-    Row(Kind.INPUT, {"quantize"}, "zero-points", "FILE", "zero points, shaped as the scales"),
-    Row(Kind.INPUT, {"group-quant"}, "scale", "FILE", "a row of scales for each group, [E, H]", required=True),
-    Row(Kind.INPUT, {"anti-quant"}, "scale", "FILE",
-        "one scale, one for each column, or [G, N] for G groups of rows", required=True),
     Row(Kind.INPUT, {"quant-matmul"}, "scale", "FILE",
         "one scale, or one for each column; or words of trans-quant-param, i8 or u8 (required, except with --dtype "
         "int32)"),
-    Row(Kind.INPUT, {"group-quant"}, "group-index", "FILE",
-        "where each group of rows ends, [E], i4 or i8", required=True),
-    Row(Kind.INPUT, {"group-quant"}, "offset", "FILE", "one offset for all elements, of the type of --scale"),
-    Row(Kind.INPUT, {"trans-quant-param"}, "offset", "FILE", "offsets: f4"),
-    Row(Kind.INPUT, {"anti-quant"}, "offset", "FILE", "offsets, shaped as the scales and of their type"),
     Row(Kind.INPUT, {"quant-matmul"}, "offset", "FILE",
         "one offset, or one for each column, f4; only with --dtype int8 and a --scale of f4"),
-    Row(Kind.INPUT, DYNAMIC, "smooth-scales", "FILE", "factors of the columns, [H], or [E, H] with --group-index"),
-    Row(Kind.INPUT, DYNAMIC, "group-index", "FILE", "where each group of rows ends, [E], i4 or i8"),
-    Row(Kind.INPUT, {"dequant"}, "weight-scale", "FILE", "one scale, or one for each column", required=True),
-    Row(Kind.INPUT, {"dequant"}, "activation-scale", "FILE", "a scale for each row, f4: those of dynamic-quant"),
     Row(Kind.INPUT, {"quant-matmul"}, "pertoken-scale", "FILE", "a scale for each row, f4: those of dynamic-quant"),
-    Row(Kind.INPUT, {"requant"}, "words", "FILE",
-        "one word of trans-quant-param, or one for each column: i8 or u8; with --dtype float16 also the bits of "
-        "scales", required=True),
-    Row(Kind.INPUT, {"dequant"}, "bias", "FILE",
-        "a value for each column; i4 is added to x first, and f4, f2 or u2 last"),
-    Row(Kind.INPUT, {"requant"}, "bias", "FILE", "a value for each column, i4; it is added to x first"),
     Row(Kind.INPUT, {"quant-matmul"}, "bias", "FILE",
         "a value for each column; i4 is added to the sums first, and f4, f2 or u2 last, where dequant follows"),
-    Row(Kind.INTEGER, {"quantize"}, "axis", "N",
-        "the quantised dimension, counted from the end if negative (default 1, as in torch_npu, or 0 if X is 1-D); "
-        "with --div-mode false, -2 is the last but one, and every larger number the last",
-        least=-INT32_MAX - 1, most=INT32_MAX),
-    Row(Kind.CHOICE, {"quantize"}, "div-mode", "true|false", "divide by the scales, or multiply", default="true"),
-    Row(Kind.CHOICE, {"trans-quant-param"}, "round-mode", "0|1",
-        "truncate the scales to 19 bits, or round them", default="0"),
-    Row(Kind.CHOICE, DYNAMIC, "quant-mode", "pertoken|pertensor",
-        "parameters for each row, or for the whole tensor", default="pertoken"),
-    Row(Kind.CHOICE, {"dynamic-quant"}, "scale-form", "product|inverse",
-        "compute scales as largest * (1 / 127), as CANN 9.0 and later do, or as 1 / (127 / largest)",
-        default="product"),
-    Row(Kind.INTEGER, {"dynamic-block-quant"}, "block", "N",
-        "columns of a block; for quint4x2 a multiple of 8, unless a row has no more columns than N",
-        default="128", least=1, most=INT64_MAX),
-    Row(Kind.FRACTION, {"dynamic-block-quant"}, "min-scale", "NUMBER",
-        "the smallest factor of x, so 1 / NUMBER is the largest scale; 0 sets no limit", default="0"),
-    Row(Kind.TEXT, {"row-quant"}, "rule", "NAME",
-        "dynamic_quant, swiglu (npu_swiglu_quant), add_rms_norm (npu_add_rms_norm_dynamic_quant), dequant_swiglu "
-        "(npu_dequant_swiglu_quant), moe_routing (npu_moe_init_routing_v2 and _v3), moe_routing_8_5 (the same up to "
-        "CANN 8.5) or grouped_swiglu (npu_grouped_matmul_swiglu_quant)", required=True),
-    Row(Kind.CHOICE, {"row-quant"}, "dtype", "int8", "type of the result", default="int8"),
-    Row(Kind.CHOICE, {"quantize"}, "dtype", "int8|uint8|int32|quint4x2|int4",
-        "type of the result: int8, uint8 or int32 with --div-mode true, int8 or quint4x2 with false; int4 is another "
-        "name of quint4x2", default="int8"),
-    Row(Kind.CHOICE, {"dynamic-quant", "dynamic-block-quant"}, "dtype", "int8|uint8|quint4x2|int4",
-        "type of the result; uint8 is int8 plus 128; int4 is another name of quint4x2", default="int8"),
-    Row(Kind.CHOICE, {"group-quant", "dynamic-quant-asymmetric"}, "dtype", "int8|quint4x2|int4",
-        "type of the result; int4 is another name of quint4x2", default="int8"),
-    Row(Kind.CHOICE, {"trans-quant-param"}, "dtype", "int64|uint64",
-        "type of the result; the bits are the same", default="int64"),
-    Row(Kind.CHOICE, {"anti-quant", "dequant"}, "dtype", "float16|bfloat16|float32",
-        "type of the result", default="float16"),
-    Row(Kind.CHOICE, {"requant"}, "dtype", "int8|float16", "type of the result", default="int8"),
     Row(Kind.CHOICE, {"quant-matmul"}, "dtype", "int8|float16|bfloat16|float32|int32",
         "type of the result", default="int8"),
     Row(Kind.NAMES, ALL, "bf16", "NAME,...",
@@ -320,12 +345,12 @@ ROWS = (
         "print the bits for and against each explanation, too"),
     Row(Kind.OUTPUT, ALL, "output", "FILE", "where the result goes (quint4x2 as i4, bfloat16 as u2)"),
     Row(Kind.OUTPUT, SCALES, "scale-output", "FILE", "where the scales go, f4"),
-    Row(Kind.OUTPUT, {"dynamic-quant-asymmetric"}, "offset-output", "FILE", "where the offsets go, f4"),
+    Row(Kind.OUTPUT, OFFSETS, "offset-output", "FILE", "where the offsets go, f4"),
     Row(Kind.EXPECTED, ALL, "expect", "FILE",
         "compare the result with FILE: print differences (FILE minus npuquant) to stdout, and exit with 1 if there "
         "are any"),
     Row(Kind.EXPECTED, SCALES, "expect-scale", "FILE", "compare the scales with FILE in the same way"),
-    Row(Kind.EXPECTED, {"dynamic-quant-asymmetric"}, "expect-offset", "FILE",
+    Row(Kind.EXPECTED, OFFSETS, "expect-offset", "FILE",
         "compare the offsets with FILE in the same way"),
     Row(Kind.LAYOUT, ALL, "layout", "reshaped|transposed|fractal-nz",
         "how expected results have their elements, if another shape than the result's does not tell"),
@@ -378,7 +403,7 @@ def is_for(row: Row, mode: str, command: str) -> bool:
 
 def is_of_operator(row: Row) -> bool:
     """Whether the row is an argument of the operator that is no tensor."""
-    return row.kind in (Kind.CHOICE, Kind.FRACTION) or row.name in ("axis", "block", "rule")
+    return row.name == "dtype" or row.name.replace("-", "_") in facts.OPTIONS
 
 
 def settings_of(command: str) -> List[Row]:
@@ -570,7 +595,8 @@ def example_of(mode: str, command: str) -> str:
     if mode == "hard-inputs":
         needed = "|".join(row.name for row in settings_of(command) if row.required)
         inputs = "".join([command, *re.findall(rf" --(?:{needed}) \S+", inputs)])
-    is_1d = command == "trans-quant-param"
+    operator = operator_of(command)
+    is_1d = operator is not None and "MAKES_WORDS" in operator.traits
     return f"{mode} {inputs} {MODES[mode].example_of_1 if is_1d else MODES[mode].example}"
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import inspect
 import json
 import sys
 import threading
 import time
 from math import prod
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, TextIO
+from typing import Any, Callable, Dict, Iterator, List, Mapping, TextIO
 
 import numpy as np
 
@@ -30,40 +31,33 @@ ELEMENTS_PER_THREAD = 32768
 MAY_BE_ONE = ("scales", "zero-points", "scale", "offset", "weight-scale", "words")
 
 
-class Function(NamedTuple):
-    """The function of the package that a command calls, and its names of arguments where they are not the command's:
-    None for an option that it does not take."""
-
-    name: str
-    names: Dict[str, Optional[str]] = {}
+#: What the package's functions call the type of their result.
+DTYPES = ("dtype", "dst_dtype", "dst_type", "output_dtype")
 
 
-FUNCTIONS = {
-    "quantize": Function("npu_quantize", {"x": "input"}),
-    "group-quant": Function("npu_group_quant", {"dtype": "dst_dtype"}),
-    "trans-quant-param": Function("npu_trans_quant_param", {"dtype": None}),  # it is int64: the bits are the same
-    "dynamic-quant": Function("npu_dynamic_quant", {"x": "input", "dtype": "dst_type"}),
-    "dynamic-quant-asymmetric": Function("npu_dynamic_quant_asymmetric", {"dtype": "dst_type"}),
-    "dynamic-block-quant": Function("npu_dynamic_block_quant", {"dtype": "dst_type", "block": "col_block_size"}),
-    "anti-quant": Function("npu_anti_quant", {"dtype": "dst_dtype"}),
-    "dequant": Function("dequant"),
-    "requant": Function("requant"),
-    "quant-matmul": Function("npu_quant_matmul", {"dtype": "output_dtype"}),
-    "row-quant": Function("row_quant", {"x": "v", "dtype": None, "out": None}),
-}
+def function_of(command: str) -> Callable[..., Any]:
+    """The function of the package that a command calls."""
+    name = command.replace("-", "_")
+    return getattr(npuquant, f"npu_{name}", None) or getattr(npuquant, name)
 
 
 def python_arguments(command: str, values: Mapping[str, Any]) -> Dict[str, Any]:
-    """Values by the function's names, in place of the command's."""
-    names = {name: FUNCTIONS[command].names.get(name, name.replace("-", "_")) for name in values}
-    return {python_name: values[name] for name, python_name in names.items() if python_name is not None}
+    """Values by the function's names, in place of the command's. A function may have one type of results, and no out."""
+    parameters = inspect.signature(function_of(command)).parameters
+    operator = options.operator_of(command)
+    names = {"dtype": next((name for name in DTYPES if name in parameters), "dtype")}
+    if operator:
+        names.update({"x" if tensor.use == "data" else tensor.name: tensor.npu_name for tensor in operator.inputs})
+        names.update({option.name: option.npu_name for option in operator.options})
+    python_names = {name: names.get(name.replace("-", "_"), name.replace("-", "_")) for name in values}
+    return {python_names[name]: value for name, value in values.items() if python_names[name] in parameters}
 
 
 def settings_of(given: argparse.Namespace, dimensions: int) -> Dict[str, Any]:
     """The settings of the operator by the command's names."""
     names = [row.name for row in options.settings_of(given.command)]
     settings = {name: getattr(given, name.replace("-", "_")) for name in names}
-    if given.command == "quantize" and settings["axis"] is None:
+    if settings.get("axis", 0) is None:
         # torch_npu's default is 1. When dividing, a 1-D X has no dimension 1.
         settings["axis"] = 0 if given.div_mode and dimensions == 1 else 1
     return settings
@@ -116,7 +110,9 @@ def _is_vector(given: argparse.Namespace, option: str) -> bool:
 def _interpret(given: argparse.Namespace, option: str, tensor: Tensor, inputs: Dict[str, File]) -> None:
     """Adds what a file cannot say: np.save() writes a number without dimensions, and int4 as words."""
     array = tensor.array
-    if array.ndim == 0 and option in MAY_BE_ONE and not (option == "scale" and given.command == "group-quant"):
+    operator = options.operator_of(given.command)
+    known = {each.name: each for each in operator.inputs} if operator else {}
+    if array.ndim == 0 and option in MAY_BE_ONE and not (option in known and known[option].least > 1):
         array = array.reshape(1)
     shape = array.shape
     if _is_vector(given, option):
@@ -125,7 +121,7 @@ def _interpret(given: argparse.Namespace, option: str, tensor: Tensor, inputs: D
         shape = inputs["x"].array.shape[:-1]
     if files.is_plain(array.shape, shape):
         array = array.reshape(shape)
-    if option == "x" and given.command == "anti-quant" and tensor.dtype == "int32":
+    if option in known and tensor.dtype == "int32" and "quint4x2" in known[option].types:
         tensor.dtype = "quint4x2"
     tensor.array = array
 
@@ -167,7 +163,7 @@ def _hint(given: argparse.Namespace, name: str, ours: Tensor, theirs: File) -> s
         if _fits(theirs, ours, dtype):
             words = dtype == "quint4x2"
             return (f"; if the file has {'words of eight int4' if words else dtype}, say --dtype {dtype}"
-                    + " --div-mode false" * (words and given.command == "quantize"))
+                    + " --div-mode false" * (words and given.div_mode is not None))
     return _bits_hint(options.RESULTS[name][1], theirs)
 
 
@@ -205,7 +201,7 @@ class Call:
         first = next(iter(inputs.values()))
         settings = settings_of(given, first.array.ndim)
         self.dtype: str = given.dtype
-        self.function: Callable[..., Any] = getattr(npuquant, FUNCTIONS[given.command].name)
+        self.function: Callable[..., Any] = function_of(given.command)
         self.command: str = given.command
         self.arguments = python_arguments(given.command, {
             **{row.name: None for row in options.inputs_of(given.command)},
@@ -213,11 +209,13 @@ class Call:
         if "pertoken-scale" in inputs:
             x1, x2, scales = (inputs[name].array for name in ("x1", "x2", "pertoken-scale"))
             self.arguments["pertoken_scale"] = _token_scales(x1, x2, scales)
-        if given.command == "quant-matmul" and "scale" not in inputs:  # the sums need none, the function does
+        if "x2" in inputs and "scale" not in inputs:  # the sums need none, the function does
             self.arguments["scale"] = np.ones(1, np.float32)
         work = first.array.size * (inputs["x2"].array.shape[-1] if "x2" in inputs and inputs["x2"].array.ndim else 1)
         most = given.threads or info.processors()
-        self.threads = min(most, work // ELEMENTS_PER_THREAD + 1) if given.command != "trans-quant-param" else 1
+        operator = options.operator_of(given.command)
+        is_small = operator is not None and "MAKES_WORDS" in operator.traits
+        self.threads = 1 if is_small else min(most, work // ELEMENTS_PER_THREAD + 1)
         self.seconds = float("inf")
         self.results: List[Tensor] = []
 
@@ -407,9 +405,9 @@ def choose_backend(name: str) -> None:
 def list_hypotheses(given: argparse.Namespace) -> int:
     table = _native.hypotheses()
     if given.json:
-        print_text(json.dumps(_report.hypotheses_json(table, given.operator)) + "\n")
+        print_text(json.dumps(_report.hypotheses_json(table, options.OPERATORS, given.operator)) + "\n")
     else:
-        print_text(_report.hypotheses_text(table, given.operator) + "\n")
+        print_text(_report.hypotheses_text(table, options.OPERATORS, given.operator) + "\n")
     return EQUAL
 
 
