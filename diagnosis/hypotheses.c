@@ -772,23 +772,22 @@ static uint64_t traits_of(const struct call *call)
     const npuq_dtype x = operands[OPERAND_X].dtype;
     const npuq_dtype y = call->options.y_dtype;
     const bool dynamic = call->tokens > 0;
-    const bool divides = call->op == QUANTIZE && call->options.divides;
-    const bool words = call->op == REQUANT;
-    const bool scales = call->channels > 1 || (call->op == GROUP_QUANT && call->columns > 1) ||
+    const bool divides = call->options.divides;
+    const bool words = call->op & READS_WORDS;
+    const bool scales = call->channels > 1 || (scale->data && call->row_group && call->columns > 1) ||
                         (dynamic && operands[OPERAND_SMOOTH].data && call->columns > 1);
     const bool offsets = (offset->data && offset->count > 1) || (words && call->channels > 1 && y == NPUQ_INT8);
     const bool wide = is_wide(x) || (operands[OPERAND_SMOOTH].data && operands[OPERAND_SMOOTH].dtype != NPUQ_FLOAT16);
     const bool int8_of_words = words && y == NPUQ_INT8;
-    const bool anti_quant = call->op == ANTI_QUANT;
+    const bool anti_quant = call->op & FROM_NARROW;
     const bool float_offset = offset->data && dtype_is_float(offset->dtype);
     const bool finer_offset = offset->data && (offset->dtype == NPUQ_FLOAT32 || offset->dtype == NPUQ_INT32);
     const bool float_bias = bias->data && bias->dtype != NPUQ_INT32;
-    const bool sum =
-        call->op == DYNAMIC_QUANT_ASYMMETRIC || (offset->data && call->op != TRANS_QUANT_PARAM) || float_bias;
+    const bool sum = call->op & ASYMMETRIC || (offset->data && !(call->op & MAKES_WORDS)) || float_bias;
     const bool row_scale = operands[OPERAND_ROW_SCALE].data != NULL;
     const bool float32_scale = scale->data && scale->dtype == NPUQ_FLOAT32;
     const bool y_wide = is_wide(y);
-    const bool blocks = call->op == DYNAMIC_BLOCK_QUANT;
+    const bool blocks = call->options.block > 0;
     const bool halves = blocks && ((uint64_t)call->options.block + 1) / 2 < call->token_length;
     const bool min_scale = call->options.min_scale > 0;
     const unsigned char *rule = row_rules[call->options.rule];
@@ -799,7 +798,7 @@ static uint64_t traits_of(const struct call *call)
     /* A product of x and 127 is not rounded, and the scale is a quotient: float64 gives the same after DMAX. */
     const bool one_rounding = x != NPUQ_FLOAT32 && ((by_factor && rule[STEP_FORM] == FORM_FACTOR) ||
                                                     (by_division && rule[STEP_FORM] == FORM_DIVIDED));
-    const bool given_scales = call->op == QUANTIZE || call->op == GROUP_QUANT;
+    const bool given_scales = call->op & WITH_SCALES;
     /* float64 rounds a single product once, too. A product of few bits is not rounded. */
     const bool long_product = !given_scales || float32_scale || x == NPUQ_FLOAT32;
     const bool excess = anti_quant ? float32_scale && (y != NPUQ_FLOAT32 || offset->data)
@@ -813,9 +812,10 @@ static uint64_t traits_of(const struct call *call)
      * inputs of group_quant the only offset leaves no room for 24 bits. */
     const bool rounded_half =
         dynamic ? x == NPUQ_FLOAT32 && (rule[STEP_PRODUCT] == AS_DEFINED || rule[STEP_PRODUCT] == PRODUCT_FLOAT32)
-                : !given_scales || y == NPUQ_INT32 || (long_product && !(call->op == GROUP_QUANT && offset->data));
+                : !given_scales || y == NPUQ_INT32 || (long_product && !(call->row_group && offset->data));
     /* A float16 scale makes no subnormals of integers. A bias that is subnormal itself does not count. */
-    const bool subnormals = anti_quant || call->op == DEQUANT ? (y_wide && is_wide(scale->dtype)) || row_scale : wide;
+    const bool subnormals =
+        call->op & (FROM_NARROW | SCALED_SUMS) ? (y_wide && is_wide(scale->dtype)) || row_scale : wide;
     const bool row_ranges = dynamic && !blocks && !call->options.per_tensor;
     const bool new_subnormals = anti_quant ? float_offset : row_scale && !float_bias;
 
@@ -835,18 +835,18 @@ static uint64_t traits_of(const struct call *call)
            when(blocks && call->tokens > 1, NEEDS(BLOCKS)) |
            when(blocks && call->tokens > call->rows, NEEDS(BLOCKS_OF_ROW)) | when(halves, NEEDS(HALVES)) |
            when(finer_offset || (offset->data && offset->dtype == NPUQ_FLOAT16), NEEDS(FINE_OFFSET)) |
-           when(finer_offset, NEEDS(FINER_OFFSET)) |
-           when(call->op != TRANS_QUANT_PARAM || offset->data, NEEDS(ROUNDED)) | when(excess, NEEDS(EXCESS)) |
-           when(subnormals, NEEDS(SUBNORMALS)) | when(new_subnormals, NEEDS(NEW_SUBNORMALS)) |
-           when(long_product, NEEDS(LONG_PRODUCT)) | when(rounded_half, NEEDS(ROUNDED_HALF)) |
-           when(y == NPUQ_INT8, NEEDS(INT8_Y)) | when(y == NPUQ_UINT8, NEEDS(UINT8_Y)) |
-           when(x == NPUQ_INT8, NEEDS(INT8_X)) | when(call->count % 32 == 0, NEEDS(RUNS_OF_32)) |
-           when(has_fractals(call, y), NEEDS(FRACTALS)) | when(has_fractals(call, x), NEEDS(FRACTALS_OF_X)) |
+           when(finer_offset, NEEDS(FINER_OFFSET)) | when(!(call->op & MAKES_WORDS) || offset->data, NEEDS(ROUNDED)) |
+           when(excess, NEEDS(EXCESS)) | when(subnormals, NEEDS(SUBNORMALS)) |
+           when(new_subnormals, NEEDS(NEW_SUBNORMALS)) | when(long_product, NEEDS(LONG_PRODUCT)) |
+           when(rounded_half, NEEDS(ROUNDED_HALF)) | when(y == NPUQ_INT8, NEEDS(INT8_Y)) |
+           when(y == NPUQ_UINT8, NEEDS(UINT8_Y)) | when(x == NPUQ_INT8, NEEDS(INT8_X)) |
+           when(call->count % 32 == 0, NEEDS(RUNS_OF_32)) | when(has_fractals(call, y), NEEDS(FRACTALS)) |
+           when(has_fractals(call, x), NEEDS(FRACTALS_OF_X)) |
            when(early_excess && !one_rounding, NEEDS(EARLY_EXCESS)) |
            when(x == NPUQ_FLOAT32 || float32_scale, NEEDS(FLOAT32)) |
            when(y != NPUQ_FLOAT16 || sum, NEEDS(FLOAT16_INSIDE)) |
            when(y != NPUQ_BFLOAT16 || sum, NEEDS(BFLOAT16_INSIDE)) | when(row_ranges, NEEDS(ROW_RANGES)) |
-           when(call->op != ROW_QUANT || by_factor, NEEDS(FACTOR)) |
+           when(!call->options.rule || by_factor, NEEDS(FACTOR)) |
            when(finer_offset || has_more(x, NPUQ_FLOAT16) || has_more(scale->dtype, NPUQ_FLOAT16) ||
                     has_more(y, NPUQ_FLOAT16),
                 NEEDS(OVER_FLOAT16)) |
