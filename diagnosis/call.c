@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "call.h"
 
+#include "hypotheses.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,7 +196,11 @@ bool call_make(struct call *call, unsigned op, const npuq_tensor *const operands
     set_shape(call, operands[OPERAND_X]);
     set_channels(call);
     set_tokens(call);
-    return set_groups(call);
+    if (!set_groups(call)) {
+        return false;
+    }
+    call->met = needs_met(call);
+    return true;
 }
 
 void call_view(struct call *call, unsigned op, const npuq_tensor *x, const struct call_options *options)

@@ -122,6 +122,7 @@ struct call {
     size_t token_length; /* of blocks the last one of a row may be shorter */
     size_t *row_group;   /* the group of each row, for each grouping in turn; null without group_index */
     size_t groups;
+    uint64_t met; /* what hypotheses need of a call and this one has; 0 in a view */
 };
 
 /* Copies the operands, any views, of a call that the library accepts. False if there is not the memory; released by

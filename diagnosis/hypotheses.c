@@ -762,8 +762,7 @@ static uint64_t when(bool condition, uint64_t need)
     return condition ? need : 0;
 }
 
-/* All that hypotheses can need and the call has. */
-static uint64_t traits_of(const struct call *call)
+uint64_t needs_met(const struct call *call)
 {
     const struct array *operands = call->operands;
     const struct array *scale = &operands[OPERAND_SCALE];
@@ -918,7 +917,7 @@ bool hypothesis_applies(const struct hypothesis *hypothesis, const struct call *
 
     (void)hypothesis_add(hypothesis, &variant);
     return (hypothesis->operators & call->op) && (hypothesis->y_types & dtype_of(y)->bit) &&
-           (hypothesis->needs & ~traits_of(call)) == 0 && has_what_is_chosen(&variant, call) && !is_rule(variant, call);
+           (hypothesis->needs & ~call->met) == 0 && has_what_is_chosen(&variant, call) && !is_rule(variant, call);
 }
 
 bool hypothesis_add(const struct hypothesis *hypothesis, struct variant *variant)
