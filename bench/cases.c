@@ -10,9 +10,19 @@ bool bench_is_view(const struct bench_case *c)
     return c->variant >= BENCH_EVERY_SECOND;
 }
 
+#define NONE(...)
+#define ONE(...)                    +1
+#define COUNT(name, NAME, EXECUTOR) [BENCH_##NAME] = 0 ARGUMENTS_##name(NONE, NONE, NONE, ONE, NONE),
+int bench_results(const struct bench_case *c)
+{
+    static const int results[] = {EACH_OPERATOR(COUNT)};
+
+    return results[c->op];
+}
+
 bool bench_is_dynamic(const struct bench_case *c)
 {
-    return strncmp(c->name, "dynamic_", 8) == 0;
+    return bench_results(c) > 1;
 }
 
 int64_t bench_block(const struct bench_case *c)

@@ -207,7 +207,7 @@ static size_t y_size;
 /* Finds the parameters of a row, a block, or the tensor. */
 static void find_parameters(const void *x, size_t n, size_t at, float *scale, float *offset)
 {
-    const bool symmetric = o->c->op != BENCH_DYNAMIC_QUANT_ASYMMETRIC;
+    const bool symmetric = !o->offset_out.data;
     float lo;
     float hi;
 
@@ -238,7 +238,7 @@ static void run(void)
     size_t group = 0;
 
     for (size_t r = 0; r < rows; r++) {
-        while (c->op == BENCH_GROUP_QUANT && ((const int64_t *)o->group_index.data)[group] <= (int64_t)r) {
+        while (o->group_index.data && ((const int64_t *)o->group_index.data)[group] <= (int64_t)r) {
             group++;
             scale += columns;
         }
@@ -279,7 +279,7 @@ static bool prepare(const struct operands *operands)
         }
     }
     if (dynamic && chosen_loop) {
-        chosen_range = (c->op == BENCH_DYNAMIC_QUANT_ASYMMETRIC ? ranges : magnitudes)[c->x_dtype];
+        chosen_range = (o->offset_out.data ? ranges : magnitudes)[c->x_dtype];
     }
     return chosen_loop;
 }

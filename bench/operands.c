@@ -200,7 +200,7 @@ static void make_small_outputs(struct operands *o)
 
     o->scale_out = allocate_tensor(o, NPUQ_FLOAT32, ndim, shape);
     o->expected_scale = allocate(o, bytes_of(&o->scale_out));
-    if (o->c->op == BENCH_DYNAMIC_QUANT_ASYMMETRIC) {
+    if (bench_results(o->c) > 2) {
         o->offset_out = allocate_tensor(o, NPUQ_FLOAT32, ndim, shape);
         o->expected_offset = allocate(o, bytes_of(&o->offset_out));
     }

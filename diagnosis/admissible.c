@@ -17,23 +17,17 @@ enum quotients { NO_QUOTIENT, ONE_OF_AN_ELEMENT, ONE_OF_A_TOKEN };
 /* A rule that divides twice in a row has no sets of admissible results. */
 static enum quotients quotients_of(unsigned op, const struct call_options *options)
 {
-    switch (op) {
-    case QUANTIZE: return options->divides ? ONE_OF_AN_ELEMENT : NO_QUOTIENT;
-    case DYNAMIC_QUANT:
-    case DYNAMIC_BLOCK_QUANT: return ONE_OF_A_TOKEN;
-    case ROW_QUANT:
-        switch (row_rules[options->rule][STEP_SCALING]) {
-        case SCALING_FACTOR: return ONE_OF_A_TOKEN;
-        case SCALING_DIVISION: return ONE_OF_AN_ELEMENT;
-        default: return NO_QUOTIENT;
-        }
-    default: return NO_QUOTIENT;
+    const int scaling = row_rules[options->rule][STEP_SCALING];
+
+    if (options->divides || scaling == SCALING_DIVISION) {
+        return ONE_OF_AN_ELEMENT;
     }
+    return op & SYMMETRIC && (scaling == AS_DEFINED || scaling == SCALING_FACTOR) ? ONE_OF_A_TOKEN : NO_QUOTIENT;
 }
 
 const char *admission_unit(const struct call *call)
 {
-    return call->op == DYNAMIC_BLOCK_QUANT                               ? "block"
+    return call->options.block > 0                                       ? "block"
            : quotients_of(call->op, &call->options) == ONE_OF_AN_ELEMENT ? "element"
            : call->options.per_tensor                                    ? "tensor"
                                                                          : "row";

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "call.h"
 
+#include "hypotheses.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,7 +75,7 @@ static void set_shape(struct call *call, const npuq_tensor *x)
         call->rows *= d < x->ndim - 1 ? call->shape[d] : 1;
         call->columns = call->shape[d];
     }
-    if (call->op == TRANS_QUANT_PARAM && call->operands[OPERAND_OFFSET].count > call->columns) {
+    if (call->op & MAKES_WORDS && call->operands[OPERAND_OFFSET].count > call->columns) {
         /* A single scale, which goes with all offsets: the words are one row of that length. */
         call->columns = call->operands[OPERAND_OFFSET].count;
         call->ndim = 1;
@@ -82,7 +84,7 @@ static void set_shape(struct call *call, const npuq_tensor *x)
     call->count = call->rows * call->columns;
 }
 
-/* The dimension that the scales of quantize belong to. */
+/* The dimension that scales belong to: without an axis the last one. */
 static int scaled_dimension(const struct call *call)
 {
     const int axis = call->options.axis;
@@ -96,17 +98,16 @@ static int scaled_dimension(const struct call *call)
 static void set_channels(struct call *call)
 {
     const size_t count = call->operands[OPERAND_SCALE].count;
-    const int dimension = call->op == QUANTIZE ? scaled_dimension(call) : call->ndim - 1;
 
     call->channels = 1;
     call->inner = 1;
-    if (count > 1 && call->op != GROUP_QUANT && call->op != TRANS_QUANT_PARAM) {
+    if (count > 1 && !call->operands[OPERAND_GROUPS].data) {
         call->channels = count;
-        for (int d = dimension + 1; d < call->ndim; d++) {
+        for (int d = scaled_dimension(call) + 1; d < call->ndim; d++) {
             call->inner *= call->shape[d];
         }
     }
-    if (call->op == ANTI_QUANT && count > call->columns) {
+    if (call->op & FROM_NARROW && count > call->columns) {
         call->group_rows = call->count / count;
     }
 }
@@ -174,11 +175,10 @@ static void set_tokens(struct call *call)
 {
     const struct call_options *options = &call->options;
 
-    if (call->op & (DYNAMIC_QUANT | DYNAMIC_QUANT_ASYMMETRIC | ROW_QUANT)) {
+    if (call->op & FINDS_SCALES && options->block == 0) {
         call->tokens = options->per_tensor ? 1 : call->rows;
         call->token_length = options->per_tensor ? call->count : call->columns;
-    }
-    if (call->op == DYNAMIC_BLOCK_QUANT && call->columns > 0) {
+    } else if (options->block > 0 && call->columns > 0) {
         call->token_length = (uint64_t)options->block < call->columns ? (size_t)options->block : call->columns;
         call->tokens = call->rows * ((call->columns - 1) / call->token_length + 1);
     }
@@ -196,7 +196,11 @@ bool call_make(struct call *call, unsigned op, const npuq_tensor *const operands
     set_shape(call, operands[OPERAND_X]);
     set_channels(call);
     set_tokens(call);
-    return set_groups(call);
+    if (!set_groups(call)) {
+        return false;
+    }
+    call->met = needs_met(call);
+    return true;
 }
 
 void call_view(struct call *call, unsigned op, const npuq_tensor *x, const struct call_options *options)
@@ -219,14 +223,12 @@ void call_release(struct call *call)
 
 npuq_dtype call_rounded_dtype(unsigned op, npuq_dtype y_dtype)
 {
-    return y_dtype == NPUQ_UINT8 && (op & (DYNAMIC_QUANT | DYNAMIC_BLOCK_QUANT)) ? NPUQ_INT8 : y_dtype;
+    return y_dtype == NPUQ_UINT8 && op & SYMMETRIC ? NPUQ_INT8 : y_dtype;
 }
 
 int call_results(const struct call *call)
 {
-    return call->op == DYNAMIC_QUANT_ASYMMETRIC                           ? 3
-           : call->op & (DYNAMIC_QUANT | DYNAMIC_BLOCK_QUANT | ROW_QUANT) ? 2
-                                                                          : 1;
+    return call->op & ASYMMETRIC ? 3 : call->op & SYMMETRIC ? 2 : 1;
 }
 
 size_t call_result_count(const struct call *call, enum result result)

@@ -18,6 +18,10 @@ enum { EACH_OPERATOR(NUMBER) EACH_OWN(NUMBER) NUMBER_OF_OPERATORS };
 enum { EACH_OPERATOR(BIT) EACH_OWN(BIT) };
 #undef BIT
 
+#define NUMBER(name, NAME, ...) NUMBER_OF_##NAME,
+enum { EACH_OPTION(NUMBER) NUMBER_OF_OPTIONS };
+#undef NUMBER
+
 /* How row_quant quantises: by the rule of an operator. The calls of all other operators have none. */
 #define RULE(name, NAME) RULE_##NAME,
 enum rule { RULE_NONE, EACH_RULE(RULE) RULES };
@@ -41,6 +45,40 @@ enum grouping { GROUPED, GROUPED_BY_COUNTS, GROUPED_WITHOUT_EMPTY, GROUPED_BY_WO
 
 /* What an operator returns. */
 enum result { RESULT_Y, RESULT_SCALE, RESULT_OFFSET, RESULTS };
+
+/* What the rows of operators.def say of an operator, as bits to add: which types x, its other inputs, and its results
+ * may have, and which operands, results and options there are. */
+#define FACT(number)                                         | UINT64_C(1) << (number)
+#define X_MAY_BE(TYPE)                                       FACT(DTYPE_##TYPE)
+#define INPUT_MAY_BE(TYPE)                                   FACT(DTYPES + DTYPE_##TYPE)
+#define RESULT_MAY_BE(TYPE)                                  FACT(2 * DTYPES + DTYPE_##TYPE)
+#define TAKES_OPERAND(ROLE)                                  FACT(3 * DTYPES + OPERAND_##ROLE)
+#define MAKES_RESULT(ROLE)                                   FACT(3 * DTYPES + OPERANDS + RESULT_##ROLE)
+#define TAKES_OPTION(NAME)                                   FACT(3 * DTYPES + OPERANDS + RESULTS + NUMBER_OF_##NAME)
+#define FACTS_OF_X(name, NAME, ROLE, PLACE, TYPES, ...)      TAKES_OPERAND(ROLE) TYPES_##TYPES(X_MAY_BE)
+#define FACTS_OF_INPUT(name, NAME, ROLE, PLACE, TYPES, ...)  TAKES_OPERAND(ROLE) TYPES_##TYPES(INPUT_MAY_BE)
+#define FACTS_OF_OUTPUT(name, NAME, ROLE, PLACE, TYPES, ...) MAKES_RESULT(ROLE) TYPES_##TYPES(RESULT_MAY_BE)
+#define FACTS_OF_OPTION(name, NAME, type)                    TAKES_OPTION(NAME)
+
+#define FACTS(name) ARGUMENTS_##name(FACTS_OF_X, FACTS_OF_INPUT, FACTS_OF_INPUT, FACTS_OF_OUTPUT, FACTS_OF_OPTION)
+
+/* The operators of which the fact is true. Their list cannot pass it on. So it stands before each IF_TRUE(), which
+ * closes a bracket, and opens the next one's. */
+#define OPERATORS_WITH(fact) ((EACH_OPERATOR(NAME_IF(fact)) EACH_OWN(NAME_IF(fact)) 0))
+#define NAME_IF(fact)        (0 fact) & IF_TRUE
+#define IF_TRUE(name, NAME, EXECUTOR) (0 FACTS(name)) ? NAME : 0) | (
+
+enum {
+    FROM_FLOATS = OPERATORS_WITH(X_MAY_BE(FLOAT32)),
+    FROM_NARROW = OPERATORS_WITH(X_MAY_BE(INT8)),
+    FROM_SUMS = OPERATORS_WITH(X_MAY_BE(INT32)), /* of products */
+    READS_WORDS = OPERATORS_WITH(INPUT_MAY_BE(UINT64)),
+    MAKES_WORDS = OPERATORS_WITH(RESULT_MAY_BE(UINT64)),
+    FINDS_SCALES = OPERATORS_WITH(MAKES_RESULT(SCALE)), /* from the data */
+    ASYMMETRIC = OPERATORS_WITH(MAKES_RESULT(OFFSET)),  /* and finds offsets */
+    SYMMETRIC = FINDS_SCALES & ~ASYMMETRIC,
+    BY_BLOCK = OPERATORS_WITH(TAKES_OPTION(BLOCK)),
+};
 
 struct array {
     void *data; /* null where there is none; owned by the call */
@@ -76,6 +114,7 @@ struct call {
     size_t token_length; /* of blocks the last one of a row may be shorter */
     size_t *row_group;   /* the group of each row, for each grouping in turn; null without group_index */
     size_t groups;
+    uint64_t met; /* what hypotheses need of a call and this one has; 0 in a view */
 };
 
 /* Copies the operands, any views, of a call that the library accepts. False if there is not the memory; released by

@@ -17,7 +17,7 @@ struct steps explain_steps(const struct call *call, const struct variant *varian
 
 int explain_index(const struct call *call, struct element element, size_t index[NPUQ_MAX_NDIM])
 {
-    const bool blocks = call->op == DYNAMIC_BLOCK_QUANT && element.result != RESULT_Y;
+    const bool blocks = call->options.block > 0 && element.result != RESULT_Y;
     const bool one = call->options.per_tensor && element.result != RESULT_Y;
     const int ndim = element.result == RESULT_Y || blocks ? call->ndim : one ? 1 : call->ndim - 1;
     size_t rest = element.index;

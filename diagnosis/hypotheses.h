@@ -112,6 +112,9 @@ struct hypothesis {
 extern const struct hypothesis hypotheses[];
 extern const int hypothesis_count;
 
+/* All that hypotheses can need and the call has: call_make() keeps it in the call. */
+uint64_t needs_met(const struct call *call);
+
 /* Whether the mistake is possible in the call. */
 bool hypothesis_applies(const struct hypothesis *hypothesis, const struct call *call);
 

@@ -344,7 +344,7 @@ static double load_scale(const struct arithmetic *a, size_t i)
     const int place = choice(a, STEP_SCALE_PLACE);
     size_t at;
 
-    if (call->op == GROUP_QUANT) {
+    if (call->row_group) {
         const size_t row = group_row(call, a->variant, i / call->columns);
         at = turned_in_rows(row, i % call->columns, place, call->groups * call->columns);
     } else {
@@ -494,7 +494,7 @@ static double smoothed(const struct arithmetic *a, size_t i, bool in_range)
     const double x = flush_input(a, load_x(a, i));
     const int how = choice(a, STEP_SMOOTH);
 
-    note(in_range ? NULL : a->trace, call->op == ROW_QUANT ? "v" : "x", x);
+    note(in_range ? NULL : a->trace, call->options.rule ? "v" : "x", x);
     if (!smooth->data || how == SMOOTH_LEFT_OUT || (how == SMOOTH_AFTER_RANGE && in_range) ||
         (how == SMOOTH_IN_RANGE_ONLY && !in_range)) {
         return x;
@@ -564,7 +564,7 @@ struct extremes steps_extremes(const struct call *call, const struct variant *va
 {
     const struct arithmetic a = arithmetic_of(call, variant, NULL);
     const int range = choice(&a, STEP_RANGE);
-    const bool symmetric = call->op != DYNAMIC_QUANT_ASYMMETRIC;
+    const bool symmetric = call->op & SYMMETRIC;
     const struct span span = steps_token_span(call, variant, token);
     struct extremes e = {-INFINITY, INFINITY, span.begin, span.begin};
 
@@ -718,7 +718,7 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
 static double symmetric_factor(const struct arithmetic *a, double dmax, double m)
 {
     const int wide = choice(a, STEP_PRECISION);
-    const bool rows = a->call->op != DYNAMIC_BLOCK_QUANT;
+    const bool rows = a->call->options.block == 0;
 
     if (rows != (choice(a, STEP_UNIT) == UNIT_OTHER_FACTOR)) {
         return note(a->trace, rows ? "r = DMAX / m" : "q = DMAX / m", divide_on_vector_unit(a, dmax, m, wide));
@@ -768,7 +768,7 @@ static struct token symmetric_token(const struct arithmetic *a, const struct ext
     const int least = choice(a, STEP_LEAST);
     const int form = choice(a, STEP_FORM);
     const double m =
-        note(a->trace, a->call->op != DYNAMIC_BLOCK_QUANT ? "m = max |v|" : "m = max |x|", bounded_largest(a, e->hi));
+        note(a->trace, a->call->options.block > 0 ? "m = max |x|" : "m = max |v|", bounded_largest(a, e->hi));
     note_place(a, "m is at", e->hi_at);
     const double r = symmetric_factor(uses_factor(a) ? a : &unseen, dmax, m);
     /* What is returned need not be the scale that x is divided by. */
@@ -806,8 +806,7 @@ struct token steps_token(const struct call *call, const struct variant *variant,
 {
     const struct arithmetic a = arithmetic_of(call, variant, trace);
 
-    struct token token =
-        call->op == DYNAMIC_QUANT_ASYMMETRIC ? asymmetric_token(&a, extremes) : symmetric_token(&a, extremes);
+    struct token token = call->op & SYMMETRIC ? symmetric_token(&a, extremes) : asymmetric_token(&a, extremes);
     token.returned_scale = to_type(token.returned_scale, choice(&a, STEP_RETURNED));
     token.returned_offset = to_type(token.returned_offset, choice(&a, STEP_RETURNED));
     return token;
@@ -1059,12 +1058,12 @@ static uint64_t quantize_element(const struct arithmetic *a, size_t i)
     const double z = has_offset ? load_offset(a, i, "offset") : 0;
     const double to_scale = adds_to_x ? note(a->trace, "x + offset", add(a, x, z, choice(a, STEP_SUM))) : x;
 
-    return affine(a, to_scale, s, a->call->op == QUANTIZE && a->call->options.divides, has_offset && !adds_to_x, z);
+    return affine(a, to_scale, s, a->call->options.divides, has_offset && !adds_to_x, z);
 }
 
 static uint64_t dynamic_element(const struct arithmetic *a, const struct token *token, size_t i)
 {
-    const bool has_offset = a->call->op == DYNAMIC_QUANT_ASYMMETRIC;
+    const bool has_offset = a->call->op & ASYMMETRIC;
     const double v = smoothed(a, i, false);
     const int product = choice(a, STEP_PRODUCT);
     double t;
@@ -1085,9 +1084,9 @@ static uint64_t dynamic_element(const struct arithmetic *a, const struct token *
     default:
         t = multiply(a, v, token->back, product);
         note_product(a,
-                     has_offset                           ? "v * back"
-                     : a->call->op != DYNAMIC_BLOCK_QUANT ? "v * r"
-                                                          : "x * q",
+                     has_offset                   ? "v * back"
+                     : a->call->options.block > 0 ? "x * q"
+                                                  : "v * r",
                      t, v, token->back, adds_first(a, has_offset));
         break;
     }

@@ -3,7 +3,7 @@
 # The public headers. Each compiles alone, twice over and without a warning, as C and as C++. So does a program with
 # views of const or uninitialised arrays and comparisons of versions; -fshort-enums refuses this program. The list for
 # calls by name has every function that computes. Functions with an executor can be prepared, and the tests that do not
-# use the list call them. Every function can have a prefix.
+# use the list call them. Every function can have a prefix. Few comparisons name an operator.
 #
 # usage: header.sh include-directory
 # CC and CXX name the compilers (cc and c++); clang and clang++ are tried as well. A missing compiler is skipped, and so
@@ -156,6 +156,26 @@ while read -r function; do
     named tests/data/make_examples.py "\"$(echo "$function" | tr _ -)\""
     named "docs/operators/$function.md" "npuq_$function"
 done <"$work/operators"
+
+# Code asks what an operator has, as its rows say, not which one it is: no more comparisons than these name an operator.
+most=57
+{
+    cat "$work/operators"
+    sed -n 's/^#define EACH_OWN(DO) DO(\([a-z_]*\), .*/\1/p' "$(dirname "$0")/../src/operators.def"
+} >"$work/named"
+lower=$(paste -s -d '|' "$work/named")
+upper="(BENCH_|NUMBER_OF_)?($(echo "$lower" | tr '[:lower:]' '[:upper:]'))\b"
+text="\"($(echo "$lower" | sed 's/_/[_-]/g'))\""
+pattern="([!=]=|\bcase|[^&]&|[^|]\|) *\(?$upper|\b$upper *([!=]=|&[^&]|\|[^|])|(RARE|USUAL|COMMON), $upper"
+pattern="$pattern|([!=]=|\bin) *[([{]?$text|$text (not in|in|[!=]=)"
+pattern="$pattern|((starts|ends)with|strn?cmp)\([^\"]*\"(dynamic|$lower)"
+(cd "$(dirname "$0")/.." && grep -r -I -n -o -E --exclude-dir=tests --exclude-dir=results --exclude-dir=__pycache__ \
+    "$pattern" src diagnosis bench python) >"$work/comparisons"
+if [ "$(wc -l <"$work/comparisons")" -gt "$most" ]; then
+    cat "$work/comparisons"
+    echo "FAILED: more than $most comparisons name an operator; its rows in src/operators.def may say what is meant"
+    failed=1
+fi
 
 names 'NPUQ_API [^();]*[ *]npuq_[a-z_]+\(' >"$work/functions"
 if ! sed -n 's/^#define npuq_\([a-z_]*\) .*/\1/p' "$include/npuquant/prefix.h" | diff "$work/functions" -; then

@@ -38,18 +38,30 @@ class Operator(NamedTuple):
     inputs: Tuple[Tensor, ...]
     results: Tuple[Tensor, ...]
     options: Tuple[Option, ...]
-    traits: FrozenSet[str]
+    traits: FrozenSet[str]  # what follows from the others, see _operator()
 
 
 #: The types, in the order in which messages and helps name those of a result.
 _TYPES = ("int8", "float16", "bfloat16", "float32", "uint8", "int32", "int64", "uint64", "quint4x2")
 
 
-def _operator(name: str, rows: Sequence[Sequence[Any]], options: Sequence[str], traits: Sequence[str]) -> Operator:
+def _operator(name: str, rows: Sequence[Sequence[Any]], options: Sequence[str]) -> Operator:
     tensors = [Tensor._make(row)._replace(types=tuple(sorted(map(str.lower, row[4]), key=_TYPES.index))) for row in rows]
-    return Operator(name, tuple(tensor for tensor in tensors if tensor.use != "output"),
-                    tuple(tensor for tensor in tensors if tensor.use == "output"),
-                    tuple(OPTIONS[option] for option in options), frozenset(traits))
+    x, *inputs = (tensor for tensor in tensors if tensor.use != "output")
+    results = {tensor.name: tensor for tensor in tensors if tensor.use == "output"}
+    traits = {
+        "READS_SUMS": "int32" in x.types,  # of products
+        "READS_INTEGERS": "float32" not in x.types,
+        "READS_WORDS": any("uint64" in tensor.types for tensor in inputs),
+        "MAKES_WORDS": "uint64" in results["y"].types,
+        "FINDS_SCALES": "scale" in results,  # from the data
+        "SYMMETRIC": "scale" in results and "offset" not in results,
+        "ASYMMETRIC": "offset" in results,  # finds offsets, too
+        "BY_BLOCK": "block" in options,
+        "BY_RULE": "rule" in options,
+    }
+    return Operator(name, (x, *inputs), tuple(results.values()), tuple(OPTIONS[option] for option in options),
+                    frozenset(trait for trait in traits if traits[trait]))
 
 
 OPTIONS = {name: Option(name, npu_name, default or None, least, most,
