@@ -20,11 +20,6 @@ int bench_results(const struct bench_case *c)
     return results[c->op];
 }
 
-bool bench_is_dynamic(const struct bench_case *c)
-{
-    return bench_results(c) > 1;
-}
-
 int64_t bench_block(const struct bench_case *c)
 {
     return c->mode == BENCH_BLOCK32 ? 32 : c->mode == BENCH_BLOCK128 ? 128 : 0;

@@ -67,9 +67,8 @@ enum { BENCH_GROUP_COUNT = 64 };
 const char *bench_parse(const char *name, struct bench_case *c);
 
 bool bench_is_view(const struct bench_case *c);
-int bench_results(const struct bench_case *c);     /* tensors: y; of dynamic operators the scale, and the offset */
-bool bench_is_dynamic(const struct bench_case *c); /* finds its scales itself, symmetric or not */
-int64_t bench_block(const struct bench_case *c);   /* columns that share a scale; 0: whole rows or more */
+int bench_results(const struct bench_case *c);   /* tensors: y; of an operator that finds scales these, and offsets */
+int64_t bench_block(const struct bench_case *c); /* columns that share a scale; 0: whole rows or more */
 
 /* A row of few elements on one thread: what surrounds the work counts. */
 bool bench_is_small(const struct bench_case *c);

@@ -182,7 +182,7 @@ static void enter_streams(struct field *field)
     const struct bench_case *c = o->c;
     const size_t cache = field->plan->second_cache;
     const bool from_afar = o->x_bytes + o->parameter_bytes + o->y_bytes + o->small_out_bytes > cache;
-    const bool twice = bench_is_dynamic(c) && bench_block(c) == 0 &&
+    const bool twice = bench_results(c) > 1 && bench_block(c) == 0 &&
                        (c->mode == BENCH_TENSOR || o->x_bytes / (size_t)c->shape[0] > cache);
     const enum kind kind = twice ? TWO_PASSES : STREAM;
 

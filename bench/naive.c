@@ -260,7 +260,7 @@ static void run(void)
 static bool prepare(const struct operands *operands)
 {
     const struct bench_case *c = operands->c;
-    const bool dynamic = bench_is_dynamic(c);
+    const bool dynamic = bench_results(c) > 1;
     const bool one = dynamic || c->parameters == BENCH_UNIFORM;
     const enum bench_operator op = dynamic ? BENCH_QUANTIZE : c->op;
     const enum bench_mode mode = dynamic || c->mode == BENCH_SYMMETRIC ? BENCH_MUL : c->mode;

@@ -216,7 +216,7 @@ static void make_parameters(struct operands *o)
     const int64_t shape[2] = {c->groups > 0 ? c->groups : columns, columns};
 
     if (c->scale > 0) {
-        o->scale = make_filled(o, bench_is_dynamic(c) ? c->x_dtype : NPUQ_FLOAT32, c->groups > 0 ? 2 : 1, shape,
+        o->scale = make_filled(o, bench_results(c) > 1 ? c->x_dtype : NPUQ_FLOAT32, c->groups > 0 ? 2 : 1, shape,
                                c->scale, uniform ? 0.0F : c->scale / 8);
     }
     if (c->offset > 0) { /* groups share one */
@@ -228,7 +228,7 @@ static void make_parameters(struct operands *o)
     if (c->op == BENCH_REQUANT) {
         make_words(o, shape);
     }
-    if (bench_is_dynamic(c)) {
+    if (bench_results(c) > 1) {
         make_small_outputs(o);
     }
     if (c->groups > 0) {

@@ -196,11 +196,9 @@ bool call_make(struct call *call, unsigned op, const npuq_tensor *const operands
     set_shape(call, operands[OPERAND_X]);
     set_channels(call);
     set_tokens(call);
-    if (!set_groups(call)) {
-        return false;
-    }
+    const bool made = set_groups(call);
     call->met = needs_met(call);
-    return true;
+    return made;
 }
 
 void call_view(struct call *call, unsigned op, const npuq_tensor *x, const struct call_options *options)
