@@ -360,7 +360,7 @@ MUTANTS = [
     ("quantize: dividing, scales of several dimensions", OPERATORS, "OPTION, 1, ADDENDS, QUOTIENTS)", "OPTION, NPUQ_MAX_NDIM, ADDENDS, QUOTIENTS)"),
     ("groups: parameters of the first one", PLAN, "tile.places[NPUQ_AT_GROUPED].data += (ptrdiff_t)group * plan->group_stride;", "tile.places[NPUQ_AT_GROUPED].data += 0 * (ptrdiff_t)group * plan->group_stride;"),
     ("group_quant: offset of another dtype", GROUP, "(status = npuq_check_same_dtype(arguments, OFFSET, SCALE)) != NPUQ_OK ||\n", "(status = NPUQ_OK) != NPUQ_OK ||\n"),
-    ("group_quant: x of any rank", OPERATORS, "DATA(x, X, X, AT_X, FLOATS, 2, 2,", "DATA(x, X, X, AT_X, FLOATS, 2, NPUQ_MAX_NDIM,"),
+    ("group_quant: x of any rank", OPERATORS, "DATA(x, X, X, AT_X, FLOATS, ALL, 2, 2,", "DATA(x, X, X, AT_X, FLOATS, ALL, 2, NPUQ_MAX_NDIM,"),
     ("groups: empty groups own a row", GROUPS, "group_end(groups, middle) > (int64_t)row", "group_end(groups, middle) >= (int64_t)row"),
     ("groups: decreasing ends", GROUPS, "if (end < previous) {", "if (end < 0) {"),
     ("groups: negative counts", GROUPS, "if (count < 0 || count > left) {", "if (count > left) {"),
@@ -565,7 +565,7 @@ MUTANTS = [
     ("rebind: x moves y", PREPARED, "offsetof(npuq_plan, area.space.data) + i * sizeof(char *)", "offsetof(npuq_plan, area.space.data) + (i == 0) * sizeof(char *)"),
     ("rebind: quantize's zero points stay", PREPARED, "        memcpy(opaque + slot, (const void *)&here, sizeof here);\n", "        if (i < 3) {\n            memcpy(opaque + slot, (const void *)&here, sizeof here);\n        }\n"),
     ("rebind: dense scales stay", PREPARED, "offsetof(npuq_plan, area.all.places) + i * sizeof(npuq_place)", "offsetof(npuq_plan, area.all.places) + (i < 2 ? i : 0) * sizeof(npuq_place)"),
-    ("rebind: scales are offsets", OPERATORS, "FLOAT32, 0, NPUQ_MAX_NDIM, OPERAND_SCALE)", "FLOAT32, 0, NPUQ_MAX_NDIM, OPERAND_OFFSET)"),
+    ("rebind: scales are offsets", OPERATORS, "FLOAT32, OF_ROWS, 0, NPUQ_MAX_NDIM, OPERAND_SCALE)", "FLOAT32, OF_ROWS, 0, NPUQ_MAX_NDIM, OPERAND_OFFSET)"),
 
     # views of DLPack tensors
     ("dlpack: lanes", DLPACK, "source.lanes == 1 ?", "source.lanes <= 2 ?"),
