@@ -4,6 +4,7 @@
 #include "limit.h"
 #include "machine.h"
 #include "ref/npuq_ref_element.h"
+#include "shape.h"
 #include "splitmix64.h"
 
 #include <math.h>
@@ -60,16 +61,6 @@ static void *allocate(struct operands *o, size_t size)
     return o->memory[o->memory_count++];
 }
 
-static npuq_tensor allocate_tensor(struct operands *o, npuq_dtype dtype, int ndim, const int64_t *shape)
-{
-    size_t size = npuq_dtype_size(dtype);
-
-    for (int d = 0; d < ndim; d++) {
-        size *= (size_t)shape[d];
-    }
-    return npuq_tensor_contiguous(allocate(o, size), dtype, ndim, shape);
-}
-
 static size_t count(const npuq_tensor *tensor)
 {
     size_t n = 1;
@@ -78,6 +69,29 @@ static size_t count(const npuq_tensor *tensor)
         n *= (size_t)tensor->shape[d];
     }
     return n;
+}
+
+/* A tensor of a shape of operators.def. If all columns have one parameter, only x and y have more columns. */
+static npuq_tensor allocate_tensor(struct operands *o, npuq_dtype dtype, npuq_shape rule)
+{
+    const struct bench_case *c = o->c;
+    int64_t x[BENCH_MAX_NDIM];
+    int64_t shape[NPUQ_MAX_NDIM];
+    const npuq_shape_facts facts = {.ndim = c->ndim,
+                                    .shape = x,
+                                    .per_tensor = c->mode == BENCH_TENSOR,
+                                    .axis = c->parameters == BENCH_AXIS ? 1 : c->ndim - 1,
+                                    .block = bench_block(c),
+                                    .groups = c->groups};
+
+    memcpy(x, c->shape, sizeof x);
+    if (rule != NPUQ_SHAPE_ALL && c->parameters == BENCH_UNIFORM) {
+        x[c->ndim - 1] = 1;
+    }
+    x[c->ndim - 1] /= dtype == NPUQ_QUINT4X2 ? 8 : 1;
+    npuq_tensor tensor = npuq_tensor_contiguous(NULL, dtype, npuq_make_shape(rule, &facts, shape), shape);
+    tensor.data = allocate(o, count(&tensor) * npuq_dtype_size(dtype));
+    return tensor;
 }
 
 static const npuq_tensor *if_present(const npuq_tensor *tensor)
@@ -129,22 +143,10 @@ static void make_variant(struct operands *o)
     }
 }
 
-static npuq_tensor make_data(struct operands *o, npuq_dtype dtype)
-{
-    int64_t shape[BENCH_MAX_NDIM];
-
-    memcpy(shape, o->c->shape, sizeof shape);
-    shape[o->c->ndim - 1] /= dtype == NPUQ_QUINT4X2 ? 8 : 1;
-    return allocate_tensor(o, dtype, o->c->ndim, shape);
-}
-
-static void make_x_and_y(struct operands *o)
+static void make_variant_and_data(struct operands *o)
 {
     const struct bench_case *c = o->c;
 
-    o->x = make_data(o, c->x_dtype);
-    o->y = make_data(o, c->y_dtype);
-    o->expected = allocate(o, o->y_bytes);
     o->copy = allocate(o, (o->x_bytes + o->y_bytes) / 2);
     o->x_memory = o->x.data;
     if (c->variant != BENCH_USUAL) {
@@ -164,85 +166,80 @@ static void make_x_and_y(struct operands *o)
     }
 }
 
-static npuq_tensor make_filled(struct operands *o, npuq_dtype dtype, int ndim, const int64_t *shape, float centre,
-                               float spread)
+/* Without a mean the call has no such input. */
+static void make_input(struct operands *o, npuq_tensor *tensor, npuq_dtype dtype, npuq_shape rule, float mean,
+                       float spread)
 {
-    npuq_tensor tensor = allocate_tensor(o, dtype, ndim, shape);
+    if (mean > 0) {
+        *tensor = allocate_tensor(o, dtype, rule);
+        fill(tensor, count(tensor), mean, o->c->parameters == BENCH_UNIFORM ? 0.0F : spread);
+    }
+}
 
-    fill(&tensor, count(&tensor), centre, spread);
-    return tensor;
+static void make_groups(struct operands *o, npuq_shape rule)
+{
+    const int64_t groups = o->c->groups;
+
+    o->group_index = groups > 0 ? allocate_tensor(o, NPUQ_INT64, rule) : o->group_index;
+    for (int64_t e = 0; e < groups; e++) {
+        ((int64_t *)o->group_index.data)[e] = o->c->shape[0] * (e + 1) / groups;
+    }
+}
+
+static void make_result(struct operands *o, npuq_tensor *tensor, void **expected, npuq_dtype dtype, npuq_shape rule)
+{
+    *tensor = allocate_tensor(o, dtype, rule);
+    *expected = allocate(o, bytes_of(tensor));
 }
 
 /* Replaces scales and offsets by words. */
-static void make_words(struct operands *o, const int64_t *shape)
+static void make_words(struct operands *o)
 {
-    const npuq_tensor words = allocate_tensor(o, NPUQ_INT64, 1, shape);
+    const npuq_tensor words = allocate_tensor(o, NPUQ_INT64, NPUQ_SHAPE_OF_COLUMNS);
 
     (void)npuq_trans_quant_param(&o->scale, if_present(&o->offset), NPUQ_ROUND_NEAREST, &words);
     o->scale = words;
     o->offset.data = NULL;
 }
 
-static void make_groups(struct operands *o)
-{
-    o->group_index = allocate_tensor(o, NPUQ_INT64, 1, &o->c->groups);
-    for (int64_t e = 0; e < o->c->groups; e++) {
-        ((int64_t *)o->group_index.data)[e] = o->c->shape[0] * (e + 1) / o->c->groups;
-    }
-}
+/* What is made for each role. */
+#define MAKE_X(SHAPE)         o->x = allocate_tensor(o, c->x_dtype, SHAPE);
+#define MAKE_SCALE(SHAPE)     make_input(o, &o->scale, NPUQ_FLOAT32, SHAPE, c->scale, c->scale / 8);
+#define MAKE_OFFSET(SHAPE)    make_input(o, &o->offset, c->offset_dtype, SHAPE, c->offset, 0.0F);
+#define MAKE_SMOOTH(SHAPE)    make_input(o, &o->scale, c->x_dtype, SHAPE, c->scale, c->scale / 8);
+#define MAKE_GROUPS(SHAPE)    make_groups(o, SHAPE);
+#define MAKE_ROW_SCALE(SHAPE) make_input(o, &o->activation_scale, NPUQ_FLOAT32, SHAPE, c->row_scale, c->row_scale / 2);
+#define MAKE_BIAS(SHAPE)      MAKE_OFFSET(SHAPE)
+#define RESULT_Y(SHAPE)       make_result(o, &o->y, &o->expected, c->y_dtype, SHAPE);
+#define RESULT_SCALE(SHAPE)   make_result(o, &o->scale_out, &o->expected_scale, NPUQ_FLOAT32, SHAPE);
+#define RESULT_OFFSET(SHAPE)  make_result(o, &o->offset_out, &o->expected_offset, NPUQ_FLOAT32, SHAPE);
 
-static void make_small_outputs(struct operands *o)
-{
-    const int64_t block = bench_block(o->c);
-    const int64_t shape[2] = {o->c->mode == BENCH_TENSOR ? 1 : o->c->shape[0],
-                              block > 0 ? (o->c->shape[1] + block - 1) / block : 1};
-    const int ndim = block > 0 ? 2 : 1;
+#define MAKE_INPUT(name, NAME, ROLE, PLACE, TYPES, SHAPE, ...)  MAKE_##ROLE(NPUQ_SHAPE_##SHAPE)
+#define MAKE_RESULT(name, NAME, ROLE, PLACE, TYPES, SHAPE, ...) RESULT_##ROLE(NPUQ_SHAPE_##SHAPE)
+#define MAKE_NOTHING(name, NAME, type)
+#define MAKE(name, NAME, EXECUTOR)                                                                                     \
+    case BENCH_##NAME: ARGUMENTS_##name(MAKE_INPUT, MAKE_INPUT, MAKE_INPUT, MAKE_RESULT, MAKE_NOTHING) break;
 
-    o->scale_out = allocate_tensor(o, NPUQ_FLOAT32, ndim, shape);
-    o->expected_scale = allocate(o, bytes_of(&o->scale_out));
-    if (bench_results(o->c) > 2) {
-        o->offset_out = allocate_tensor(o, NPUQ_FLOAT32, ndim, shape);
-        o->expected_offset = allocate(o, bytes_of(&o->offset_out));
-    }
-    o->small_out_bytes = bytes_of(&o->scale_out) + bytes_of(&o->offset_out);
-}
-
-static void make_parameters(struct operands *o)
+static void make_tensors(struct operands *o)
 {
     const struct bench_case *c = o->c;
-    const bool uniform = c->parameters == BENCH_UNIFORM;
-    const int64_t one = 1;
-    const int64_t columns = uniform ? 1 : c->shape[c->parameters == BENCH_AXIS ? 1 : c->ndim - 1];
-    const int64_t shape[2] = {c->groups > 0 ? c->groups : columns, columns};
 
-    if (c->scale > 0) {
-        o->scale = make_filled(o, bench_results(c) > 1 ? c->x_dtype : NPUQ_FLOAT32, c->groups > 0 ? 2 : 1, shape,
-                               c->scale, uniform ? 0.0F : c->scale / 8);
-    }
-    if (c->offset > 0) { /* groups share one */
-        o->offset = make_filled(o, c->offset_dtype, 1, c->groups > 0 ? &one : &columns, c->offset, 0.0F);
-    }
-    if (c->row_scale > 0) {
-        o->activation_scale = make_filled(o, NPUQ_FLOAT32, 1, c->shape, c->row_scale, c->row_scale / 2);
+    switch (c->op) {
+        EACH_OPERATOR(MAKE)
     }
     if (c->op == BENCH_REQUANT) {
-        make_words(o, shape);
-    }
-    if (bench_results(c) > 1) {
-        make_small_outputs(o);
-    }
-    if (c->groups > 0) {
-        make_groups(o);
+        make_words(o);
     }
     o->parameter_bytes = operands_parameter_bytes(o, &o->scale) + operands_parameter_bytes(o, &o->offset) +
                          operands_parameter_bytes(o, &o->activation_scale);
+    o->small_out_bytes = bytes_of(&o->scale_out) + bytes_of(&o->offset_out);
 }
 
 void operands_make(struct operands *o, const struct bench_case *c)
 {
     *o = (struct operands){.c = c, .x_bytes = bench_x_bytes(c), .y_bytes = bench_y_bytes(c)};
-    make_x_and_y(o);
-    make_parameters(o);
+    make_tensors(o);
+    make_variant_and_data(o);
 }
 
 void operands_free(struct operands *o)

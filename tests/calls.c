@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "calls.h"
 
+#include "../src/shape.h"
+
 #include <stdlib.h>
-#include <string.h>
 
 const char *const slot_names[SLOTS] = {"x",      "scales", "zero_points", "scale", "smooth_scales", "group_index",
                                        "offset", "y",      "min",         "max",   "weight_scale",  "activation_scale",
@@ -53,12 +54,15 @@ npuq_status test_call_prepare(npuq_call *prepared, const test_call *c)
 #endif
 
 enum presence { ABSENT, REQUIRED, MAY_BE_NULL, WRITTEN };
-#define IS_IN(name, NAME, ...)       [NAME] = REQUIRED,
-#define IS_OPTIONAL(name, NAME, ...) [NAME] = MAY_BE_NULL,
-#define IS_OUT(name, NAME, ...)      [NAME] = WRITTEN,
+#define IS_IN(name, NAME, ROLE, PLACE, TYPES, SHAPE, ...)       [NAME] = {REQUIRED, NPUQ_SHAPE_##SHAPE},
+#define IS_OPTIONAL(name, NAME, ROLE, PLACE, TYPES, SHAPE, ...) [NAME] = {MAY_BE_NULL, NPUQ_SHAPE_##SHAPE},
+#define IS_OUT(name, NAME, ROLE, PLACE, TYPES, SHAPE, ...)      [NAME] = {WRITTEN, NPUQ_SHAPE_##SHAPE},
 #define IS_NONE(name, NAME, type)
 #define ROW(name, NAME, EXECUTOR) [TEST_##NAME] = {ARGUMENTS_##name(IS_IN, IS_IN, IS_OPTIONAL, IS_OUT, IS_NONE)},
-static const unsigned char presence_of[TEST_OPERATORS][SLOTS] = {EACH_OPERATOR(ROW) EACH_STEP(ROW)};
+static const struct {
+    enum presence presence;
+    npuq_shape shape;
+} arguments[TEST_OPERATORS][SLOTS] = {EACH_OPERATOR(ROW) EACH_STEP(ROW)};
 
 bool test_is_dynamic(enum test_operator op)
 {
@@ -87,12 +91,12 @@ bool test_finds_ranges(enum test_operator op)
 
 bool test_is_output(enum test_operator op, enum slot slot)
 {
-    return presence_of[op][slot] == WRITTEN;
+    return arguments[op][slot].presence == WRITTEN;
 }
 
 bool test_is_optional(enum test_operator op, enum slot slot)
 {
-    return presence_of[op][slot] == MAY_BE_NULL;
+    return arguments[op][slot].presence == MAY_BE_NULL;
 }
 
 int test_operand_of(enum slot slot)
@@ -196,12 +200,25 @@ static void draw_shape(test_drawing *d, int least_ndim, int most_ndim, npuq_dtyp
     d->shape[d->ndim - 1] = (d->shape[d->ndim - 1] + multiple - 1) / multiple * multiple;
 }
 
-/* One value for all, or `count` values. */
-static void add_vector(test_drawing *d, enum slot slot, npuq_dtype dtype, int64_t count)
+/* Adds an argument in the shape of its row. single: its last dimension is 1, that of rows one more. */
+static void add_or_single(test_drawing *d, enum slot slot, npuq_dtype dtype, bool single)
 {
-    const int64_t extent = one_in(d, 4) ? 1 : count;
+    const npuq_shape rule = arguments[d->call.op][slot].shape;
+    const bool per_tensor = d->call.quant_mode == NPUQ_PER_TENSOR;
+    const npuq_shape_facts facts = {d->ndim, d->shape, per_tensor, .block = d->call.block, .groups = d->groups};
+    int64_t shape[NPUQ_MAX_NDIM];
+    int ndim = npuq_make_shape(rule, &facts, shape);
 
-    d->add(d, slot, dtype, 1, &extent);
+    if (single) {
+        ndim += rule == NPUQ_SHAPE_OF_ROWS && !per_tensor;
+        shape[ndim - 1] = 1;
+    }
+    d->add(d, slot, dtype, ndim, shape);
+}
+
+static void add(test_drawing *d, enum slot slot, npuq_dtype dtype)
+{
+    add_or_single(d, slot, dtype, false);
 }
 
 static int compare_ends(const void *a, const void *b)
@@ -213,16 +230,15 @@ static int compare_ends(const void *a, const void *b)
 }
 
 /* Ends of groups of rows; some groups may be empty. */
-static void add_groups(test_drawing *d, int64_t rows, int64_t groups)
+static void add_groups(test_drawing *d, int64_t rows)
 {
     const npuq_dtype dtype = ONE_OF(d, indices);
 
-    d->groups = groups;
-    for (int64_t e = 0; e < groups; e++) {
-        d->ends[e] = e == groups - 1 ? rows : (int64_t)d->choose((size_t)rows + 1);
+    for (int64_t e = 0; e < d->groups; e++) {
+        d->ends[e] = e == d->groups - 1 ? rows : (int64_t)d->choose((size_t)rows + 1);
     }
-    qsort(d->ends, (size_t)groups, sizeof *d->ends, compare_ends);
-    d->add(d, GROUP_INDEX, dtype, 1, &groups);
+    qsort(d->ends, (size_t)d->groups, sizeof *d->ends, compare_ends);
+    add(d, GROUP_INDEX, dtype);
 }
 
 static void draw_quantize(test_drawing *d)
@@ -240,30 +256,29 @@ static void draw_quantize(test_drawing *d)
     int64_t shape[NPUQ_MAX_NDIM] = {1, 1, 1, 1, 1, 1, 1, 1};
     shape[broadcast ? along : 0] = single ? 1 : d->shape[along];
     const npuq_dtype scales = float_of(d);
-    d->add(d, X, float_of(d), d->ndim, d->shape);
+    add(d, X, float_of(d));
     d->add(d, SCALES, scales, broadcast ? d->ndim : 1, shape);
     if (!one_in(d, 3)) {
         d->add(d, ZERO_POINTS, c->div_mode ? ONE_OF(d, addends) : scales, broadcast ? d->ndim : 1, shape);
     }
-    d->add(d, Y, y, d->ndim, d->shape);
+    add(d, Y, y);
 }
 
 static void draw_group_quant(test_drawing *d)
 {
     const npuq_dtype scale = float_of(d);
-    const int64_t groups = 1 + (int64_t)d->choose(TEST_GROUPS);
+    d->groups = 1 + (int64_t)d->choose(TEST_GROUPS);
     const npuq_dtype y = ONE_OF(d, narrow);
     const int64_t one = 1;
 
     draw_shape(d, 2, 2, y);
-    const int64_t scale_shape[] = {groups, d->shape[1]};
-    d->add(d, X, float_of(d), 2, d->shape);
-    d->add(d, SCALE, scale, 2, scale_shape);
-    add_groups(d, d->shape[0], groups);
+    add(d, X, float_of(d));
+    add(d, SCALE, scale);
+    add_groups(d, d->shape[0]);
     if (!one_in(d, 3)) {
         d->add(d, OFFSET, scale, one_in(d, 2) ? 0 : 1, &one);
     }
-    d->add(d, Y, y, 2, d->shape);
+    add(d, Y, y);
 }
 
 static void draw_trans_quant_param(test_drawing *d)
@@ -287,20 +302,6 @@ static void draw_trans_quant_param(test_drawing *d)
     d->add(d, Y, ONE_OF(d, words), y_ndim, many + 2 - y_ndim);
 }
 
-/* An output or input with a value for each row, or one for the tensor. as_column: [S, 1]. */
-static void add_of_rows(test_drawing *d, enum slot slot, bool as_column)
-{
-    const bool per_tensor = d->call.quant_mode == NPUQ_PER_TENSOR;
-    const int ndim = per_tensor ? 1 : as_column ? d->ndim : d->ndim - 1;
-    int64_t shape[NPUQ_MAX_NDIM] = {1};
-
-    if (!per_tensor) {
-        memcpy(shape, d->shape, sizeof shape);
-        shape[d->ndim - 1] = 1;
-    }
-    d->add(d, slot, NPUQ_FLOAT32, ndim, shape);
-}
-
 static void draw_dynamic(test_drawing *d)
 {
     const enum test_operator op = d->call.op;
@@ -314,20 +315,20 @@ static void draw_dynamic(test_drawing *d)
     d->call.quant_mode = !grouped && one_in(d, 3) ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
     d->call.scale_form = op == TEST_DYNAMIC_QUANT && one_in(d, 2) ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT;
     draw_shape(d, 1, MOST_DIMENSIONS, y);
-    const int64_t smooth_shape[] = {groups, d->shape[d->ndim - 1]};
-    d->add(d, X, float_of(d), d->ndim, d->shape);
+    d->groups = grouped ? groups : 0;
+    add(d, X, float_of(d));
     if (grouped || one_in(d, 2)) {
-        d->add(d, SMOOTH_SCALES, float_of(d), grouped ? 2 : 1, smooth_shape + !grouped);
+        add(d, SMOOTH_SCALES, float_of(d));
     }
     if (grouped) {
-        add_groups(d, (int64_t)test_count(d->ndim - 1, d->shape), groups);
+        add_groups(d, (int64_t)test_count(d->ndim - 1, d->shape));
     }
     if (op != TEST_DYNAMIC_QUANT_MIN_MAX) {
-        d->add(d, Y, y, d->ndim, d->shape);
+        add(d, Y, y);
     }
-    add_of_rows(d, ranges ? MIN : SCALE, as_column);
+    add_or_single(d, ranges ? MIN : SCALE, NPUQ_FLOAT32, as_column);
     if (op != TEST_DYNAMIC_QUANT) {
-        add_of_rows(d, ranges ? MAX : OFFSET, as_column);
+        add_or_single(d, ranges ? MAX : OFFSET, NPUQ_FLOAT32, as_column);
     }
 }
 
@@ -336,20 +337,16 @@ static void draw_dynamic_block_quant(test_drawing *d)
     static const float min_scales[] = {0.0f, 0.0f, 0x1p-10f, 1.0f, 50.0f, 0x1p-140f};
     static const int64_t blocks[] = {1, 5, 8, 16, 32, 64, 128, 128, 256};
     const npuq_dtype y = draw_symmetric(d);
-    int64_t shape[NPUQ_MAX_NDIM];
 
     draw_shape(d, 1, MOST_DIMENSIONS, y);
     const int64_t columns = d->shape[d->ndim - 1];
     const int64_t any = 1 + (int64_t)d->choose((size_t)columns + 9);
     const int64_t drawn = one_in(d, 2) ? ONE_OF(d, blocks) : any;
-    const int64_t block = y == NPUQ_QUINT4X2 && drawn < columns ? (drawn + 7) / 8 * 8 : drawn;
-    d->call.block = block;
+    d->call.block = y == NPUQ_QUINT4X2 && drawn < columns ? (drawn + 7) / 8 * 8 : drawn;
     d->call.min_scale = ONE_OF(d, min_scales);
-    memcpy(shape, d->shape, sizeof shape);
-    shape[d->ndim - 1] = (columns + block - 1) / block;
-    d->add(d, X, float_of(d), d->ndim, d->shape);
-    d->add(d, Y, y, d->ndim, d->shape);
-    d->add(d, SCALE, NPUQ_FLOAT32, d->ndim, shape);
+    add(d, X, float_of(d));
+    add(d, Y, y);
+    add(d, SCALE, NPUQ_FLOAT32);
 }
 
 static void draw_params(test_drawing *d)
@@ -357,11 +354,11 @@ static void draw_params(test_drawing *d)
     d->call.y_dtype = d->call.op == TEST_DYNAMIC_QUANT_PARAMS ? ONE_OF(d, narrow) : draw_symmetric(d);
     d->call.scale_form = one_in(d, 2) ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT;
     draw_shape(d, 0, MOST_DIMENSIONS, NPUQ_FLOAT32);
-    d->add(d, MIN, NPUQ_FLOAT32, d->ndim, d->shape);
-    d->add(d, MAX, NPUQ_FLOAT32, d->ndim, d->shape);
-    d->add(d, SCALE, NPUQ_FLOAT32, d->ndim, d->shape);
+    add(d, MIN, NPUQ_FLOAT32);
+    add(d, MAX, NPUQ_FLOAT32);
+    add(d, SCALE, NPUQ_FLOAT32);
     if (d->call.op == TEST_DYNAMIC_QUANT_PARAMS) {
-        d->add(d, OFFSET, NPUQ_FLOAT32, d->ndim, d->shape);
+        add(d, OFFSET, NPUQ_FLOAT32);
     }
 }
 
@@ -377,13 +374,14 @@ static void draw_anti_quant(test_drawing *d)
     while (grouped && d->shape[0] % groups != 0) {
         groups--;
     }
-    const int64_t shape[] = {groups, d->ndim > 0 && (grouped || !one_in(d, 4)) ? d->shape[d->ndim - 1] : 1};
-    d->add(d, X, x, d->ndim, d->shape);
-    d->add(d, SCALE, scale, grouped ? 2 : 1, shape + !grouped);
+    d->groups = grouped ? groups : 0;
+    const bool single = d->ndim > 0 && !grouped && one_in(d, 4);
+    add(d, X, x);
+    add_or_single(d, SCALE, scale, single);
     if (!one_in(d, 3)) {
-        d->add(d, OFFSET, scale, grouped ? 2 : 1, shape + !grouped);
+        add_or_single(d, OFFSET, scale, single);
     }
-    d->add(d, Y, y, d->ndim, d->shape);
+    add(d, Y, y);
 }
 
 static void draw_dequant(test_drawing *d)
@@ -391,15 +389,16 @@ static void draw_dequant(test_drawing *d)
     const npuq_dtype y = float_of(d);
 
     draw_shape(d, 1, MOST_DIMENSIONS, NPUQ_INT32);
-    d->add(d, X, NPUQ_INT32, d->ndim, d->shape);
-    add_vector(d, WEIGHT_SCALE, float_of(d), d->shape[d->ndim - 1]);
+    add(d, X, NPUQ_INT32);
+    const npuq_dtype scale = float_of(d);
+    add_or_single(d, WEIGHT_SCALE, scale, one_in(d, 4));
     if (!one_in(d, 3)) {
-        add_of_rows(d, ACTIVATION_SCALE, one_in(d, 3));
+        add_or_single(d, ACTIVATION_SCALE, NPUQ_FLOAT32, one_in(d, 3));
     }
     if (!one_in(d, 4)) {
-        d->add(d, BIAS, ONE_OF(d, biases), 1, &d->shape[d->ndim - 1]);
+        add(d, BIAS, ONE_OF(d, biases));
     }
-    d->add(d, Y, y, d->ndim, d->shape);
+    add(d, Y, y);
 }
 
 static void draw_requant(test_drawing *d)
@@ -408,17 +407,18 @@ static void draw_requant(test_drawing *d)
 
     d->call.y_dtype = y; /* decides which words are allowed */
     draw_shape(d, 1, MOST_DIMENSIONS, NPUQ_INT32);
-    d->add(d, X, NPUQ_INT32, d->ndim, d->shape);
+    add(d, X, NPUQ_INT32);
     const int64_t row[] = {1, d->shape[d->ndim - 1]};
     if (one_in(d, 3)) {
         d->add(d, WORDS, ONE_OF(d, words), 2, row);
     } else {
-        add_vector(d, WORDS, ONE_OF(d, words), row[1]);
+        const npuq_dtype dtype = ONE_OF(d, words);
+        add_or_single(d, WORDS, dtype, one_in(d, 4));
     }
     if (one_in(d, 2)) {
-        d->add(d, BIAS, NPUQ_INT32, 1, &d->shape[d->ndim - 1]);
+        add(d, BIAS, NPUQ_INT32);
     }
-    d->add(d, Y, y, d->ndim, d->shape);
+    add(d, Y, y);
 }
 
 void test_draw_call(test_drawing *d)

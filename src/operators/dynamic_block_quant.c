@@ -2,6 +2,7 @@
 #include "dynamic.h"
 
 #include "../element.h"
+#include "../shape.h"
 
 enum { X = NPUQ_DYNAMIC_X, Y = NPUQ_DYNAMIC_Y, SCALE = NPUQ_DYNAMIC_SCALE_OR_MIN };
 
@@ -55,7 +56,7 @@ static npuq_status check(const npuq_arguments *arguments, const void *options)
 {
     const block_options *o = options;
     const npuq_tensor *x = arguments->tensors[X];
-    const int last = x->ndim - 1;
+    const npuq_shape_facts facts = {.ndim = x->ndim, .shape = x->shape, .block = o->block};
     int64_t shape[NPUQ_MAX_NDIM];
     npuq_status status;
 
@@ -63,9 +64,7 @@ static npuq_status check(const npuq_arguments *arguments, const void *options)
         (status = npuq_check_output_shape(arguments, X, Y)) != NPUQ_OK) {
         return status;
     }
-    memcpy(shape, x->shape, sizeof shape);
-    shape[last] = x->shape[last] / o->block + (x->shape[last] % o->block != 0);
-    return npuq_check_shape(arguments, SCALE, x->ndim, shape,
+    return npuq_check_shape(arguments, SCALE, npuq_make_shape(NPUQ_SHAPE_OF_BLOCKS, &facts, shape), shape,
                             "the shape of x, its last dimension divided by block and rounded up");
 }
 

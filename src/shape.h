@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The shapes of a call's tensors, by the column SHAPE of operators.def. Needs nothing of the library. */
+#ifndef NPUQ_SHAPE_H
+#define NPUQ_SHAPE_H
+
+#include "operators.def"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define NPUQ_SHAPE_NUMBER(NAME, FIRST, LAST) NPUQ_SHAPE_##NAME,
+typedef enum npuq_shape { EACH_SHAPE(NPUQ_SHAPE_NUMBER) } npuq_shape;
+
+/* What decides the shapes of a call: those of x, and what the call has besides. */
+typedef struct npuq_shape_facts {
+    int ndim;             /* of x */
+    const int64_t *shape; /* of x, in values */
+    bool per_tensor;
+    int axis; /* from 0 on */
+    int64_t block;
+    int64_t groups; /* 0: without */
+} npuq_shape_facts;
+
+/* Writes the extents of a tensor, in values, and returns how many there are. An x without dimensions is one column. */
+static inline int npuq_make_shape(npuq_shape rule, const npuq_shape_facts *call, int64_t *shape)
+{
+#define NPUQ_SHAPE_PARTS(NAME, FIRST, LAST) {NPUQ_FIRST_##FIRST, NPUQ_LAST_##LAST},
+    static const struct {
+        enum { NPUQ_FIRST_NONE, NPUQ_FIRST_GROUPS, NPUQ_FIRST_ROWS } first;
+        enum { NPUQ_LAST_NONE, NPUQ_LAST_ONE, NPUQ_LAST_COLUMNS, NPUQ_LAST_BLOCKS, NPUQ_LAST_AXIS } last;
+    } parts[] = {EACH_SHAPE(NPUQ_SHAPE_PARTS)};
+    const int64_t columns = call->ndim > 0 ? call->shape[call->ndim - 1] : 1;
+    int ndim = 0;
+
+    if (call->per_tensor && rule == NPUQ_SHAPE_OF_ROWS) {
+        shape[0] = 1;
+        return 1;
+    }
+    switch (parts[rule].first) {
+    case NPUQ_FIRST_NONE: break;
+    case NPUQ_FIRST_GROUPS:
+        if (call->groups > 0) {
+            shape[ndim++] = call->groups;
+        }
+        break;
+    case NPUQ_FIRST_ROWS:
+        if (call->ndim == 0) {
+            return 0;
+        }
+        for (; ndim < call->ndim - 1; ndim++) {
+            shape[ndim] = call->shape[ndim];
+        }
+    }
+    switch (parts[rule].last) {
+    case NPUQ_LAST_NONE: break;
+    case NPUQ_LAST_ONE: shape[ndim++] = 1; break;
+    case NPUQ_LAST_COLUMNS: shape[ndim++] = columns; break;
+    case NPUQ_LAST_BLOCKS: shape[ndim++] = columns / call->block + (columns % call->block != 0); break;
+    case NPUQ_LAST_AXIS: shape[ndim++] = call->shape[call->axis]; break;
+    }
+    return ndim;
+}
+
+#endif
