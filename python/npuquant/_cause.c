@@ -592,23 +592,6 @@ static PyObject *predict_kept(PyObject *module, PyObject *given)
     return bits;
 }
 
-/* operands(operation): a dictionary that says, by name, whether an operand may be None. */
-static PyObject *list_operands(PyObject *module, PyObject *capsule)
-{
-    const operation *op = operation_of(capsule);
-    PyObject *names = op ? PyDict_New() : NULL;
-
-    (void)module;
-    for (int i = 0; names && op->arguments[i].kind != END; i++) {
-        const argument_kind kind = op->arguments[i].kind;
-        if (kind < OUTPUT &&
-            PyDict_SetItemString(names, op->arguments[i].name, kind == OPTIONAL ? Py_True : Py_False) != 0) {
-            Py_CLEAR(names);
-        }
-    }
-    return names;
-}
-
 /* ---- the hypotheses ---------------------------------------------------------------------------------------------- */
 
 static PyObject *describe_operators(const struct hypothesis *hypothesis)
@@ -645,7 +628,6 @@ PyMethodDef cause_methods[] = {
     {"admission", admit_kept, METH_VARARGS, NULL},
     {"explain", explain_kept, METH_VARARGS, NULL},
     {"predict", predict_kept, METH_VARARGS, NULL},
-    {"operands", list_operands, METH_O, NULL},
     {"hypotheses", list_hypotheses, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 import numpy as np
 
 import npuquant
+from npuquant_cli.operators import OPERATORS
 
 from . import _native, _remainder, _report
 from ._arguments import BFLOAT16
@@ -245,12 +246,15 @@ class HardInputs:
                 + _table(["mistake", "elements", "same as"], self.mistakes))
 
 
+def function_of(operator: str) -> Callable[..., Any]:
+    """The function of the package for an operator of _native."""
+    return getattr(npuquant, f"npu_{operator}", None) or getattr(npuquant, operator)
+
+
 @functools.lru_cache(maxsize=None)
 def _steps() -> Dict[str, Tuple[str, ...]]:
     """The functions of the package, with the operators of _native whose steps they have."""
-    operators = dict.fromkeys(name for _, names in _native.hypotheses() for name in names)
-    steps = {next(each for each in (f"npu_{name}", name) if hasattr(npuquant, each)): (name,) for name in operators}
-    return {**steps, "npu_quant_matmul": ("dequant", "requant")}
+    return {function_of(name).__name__: _report.operators_of(name) for name in (*OPERATORS, "quant_matmul")}
 
 
 def _function(operator: Operator) -> Callable[..., Any]:
@@ -331,7 +335,7 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
     function = _function(operator)
     given = inspect.signature(function).bind(*args, **kwargs)
     given.apply_defaults()
-    call = _remainder.Call(function, given.arguments, ours)
+    call = _remainder.Call(function, given.arguments, ours, OPERATORS[facts["operator"]])
     return Diagnosis(_remainder.conclude({**facts, "remainder": _remainder.describe(facts, call, arrays)}))
 
 
@@ -425,8 +429,7 @@ def hard_inputs(operator: Operator, shape: Sequence[int], *, dtypes: Optional[Ma
     name = function.__name__
     if len(_steps()[name]) > 1:
         raise ValueError(f"operator: is {name}; expected what follows its sums: {' or '.join(_steps()[name])}")
-    operation = getattr(_native, _steps()[name][0]).__self__
-    optional: Dict[str, bool] = _native.operands(operation)
+    optional = {tensor.npu_name: tensor.use == "optional" for tensor in OPERATORS[_steps()[name][0]].inputs}
     for given in kwargs:
         if given in optional or given == "out":
             raise TypeError(f"{given}: is given; expected none, as hard_inputs() makes it")

@@ -12,6 +12,8 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tup
 
 import numpy as np
 
+from npuquant_cli.operators import OPERATORS, extents
+
 from . import _native
 from ._tensors import INPUTS, Result, from_float, to_float
 
@@ -20,10 +22,6 @@ __tracebackhide__ = True  # pytest shows the line that calls the package
 _MOST_DIMENSIONS = 8
 _MOST_VALUES = 1 << 20  # of x: each mistake goes through all of them
 
-#: What operators call the operands beside the first one, which is x here.
-_ROLES = {"scales": "scale", "scale": "scale", "weight_scale": "scale", "words": "scale", "zero_points": "offset",
-          "offset": "offset", "smooth_scales": "smooth", "group_index": "groups", "activation_scale": "row scale",
-          "bias": "bias"}
 _SPECIALS = np.array([
     0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 126.5, 127.5, -128.5, 128, -129, 255.5, 1e4, -1e4, 65504, 3e9, -3e9, 2.0**31,
     -2.0**31, 1e30, -1e30, 3.4028234663852886e38, np.inf, -np.inf, np.nan, 2.0**-126, 2.0**-127, -2.0**-149, 2.0**-140,
@@ -160,12 +158,11 @@ class Form:
 
     def __init__(self, operator: str, shape: Any, types: Mapping[str, Optional[str]], settings: Mapping[str, Any]):
         """types: of each operand the name of its type, "" for the usual one, or None for no operand."""
-        self.operator, self.settings, self.shape = operator, settings, _extents(shape)
+        facts = OPERATORS[operator]
+        self.traits, self.settings, self.shape = facts.traits, settings, _extents(shape)
         self.columns = self.shape[-1]
         self.count = int(np.prod(self.shape))
         self.rows = self.count // self.columns
-        self.is_dynamic = operator.startswith("dynamic") or operator == "row_quant"
-        self.is_sum = operator in ("dequant", "requant")
         divides = settings.get("div_mode")
         self.divides = isinstance(divides, (bool, np.bool_)) and bool(divides)
         # of four groups the third is empty
@@ -173,15 +170,15 @@ class Form:
         self.ends = np.array([*ends, self.rows])
         self.is_grouped = types.get("group_index") is not None
         self.row_group = np.searchsorted(self.ends, np.arange(self.rows), side="right") * self.is_grouped
-        usual = {"x": "int32" if self.is_sum else "int8" if operator == "anti_quant" else "float32",
-                 "scale": "uint64" if operator == "requant" else "float32", "groups": "int64", "bias": "int32"}
         self.operands: Dict[str, Operand] = {}
-        for i, (name, kind) in enumerate(types.items()):
-            role = _ROLES[name] if i else "x"
+        for tensor in facts.inputs:
+            kind = types[tensor.npu_name]
+            role = tensor.role.lower().replace("_", " ")
             like = self.operands.get({"offset": "scale", "smooth": "x"}.get(role, ""))
             if kind is not None:
-                result = INPUTS[kind] if kind else like.kind if like else INPUTS[usual.get(role, "float32")]
-                self.operands[role] = Operand(name, result, self._shape(role))
+                usual = [name for name in tensor.types if name != "quint4x2"][-1]
+                result = INPUTS[kind] if kind else like.kind if like else INPUTS[usual]
+                self.operands[role] = Operand(tensor.npu_name, result, self._shape(tensor.shape))
         if self.operands["x"].kind.words and self.columns % 8:
             raise ValueError(f"shape: dimension {len(self.shape) - 1} is {self.columns}; expected a multiple of 8, as "
                              "words hold eight int4")
@@ -191,7 +188,7 @@ class Form:
             axis = index(self.settings.get("axis", -1))
         except TypeError:
             axis = -1
-        if self.operator != "quantize" or not (self.divides or axis == -2):
+        if not (self.divides or axis == -2):
             axis = -1
         axis += len(self.shape) * (axis < 0)
         return axis if 0 <= axis < len(self.shape) else 0
@@ -205,15 +202,9 @@ class Form:
         channels = np.arange(self.shape[d], dtype=np.int64).reshape(-1, *[1] * (len(self.shape) - 1 - d))
         return np.broadcast_to(channels, self.shape).ravel()
 
-    def _shape(self, role: str) -> Tuple[int, ...]:
-        own = {"x": self.shape, "groups": self.ends.shape, "row scale": self.shape[:-1]}
-        if role in own:
-            return own[role]
-        if self.operator == "group_quant" and role == "offset":
-            return (1,)
-        if self.is_grouped:
-            return (*self.ends.shape, self.columns)
-        return (self.shape[self._scaled_dimension()],)
+    def _shape(self, rule: str) -> Tuple[int, ...]:
+        return extents(rule, self.shape, self.ends.shape if self.is_grouped or rule == "OF_GROUPS" else (),
+                       axis=self._scaled_dimension())
 
     def arrays(self, stored: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
         """The operands as the operator takes them, with any valid values where there are none yet."""
@@ -240,7 +231,7 @@ class Maker:
         """y: the type of the first result. keep(operands): the results of a call, and the call for _native."""
         self.form, self.random, self.keep, self.y = form, Random(seed), keep, y.name
         self.kind = form.operands["x"].kind
-        self.rounded = "int8" if form.is_dynamic and y.name == "uint8" else y.name
+        self.rounded = "int8" if "FINDS_SCALES" in form.traits and y.name == "uint8" else y.name
         self.stored = {role: self._parameter(role, operand) for role, operand in form.operands.items()
                        if role not in ("x", "groups")}
         self.reserved = np.zeros(form.count, bool)  # elements of x that show a mistake: they stay
@@ -249,10 +240,9 @@ class Maker:
     def _scale(self, i: np.ndarray) -> np.ndarray:
         """Powers of two make exact halves. Some scales are very small, very large, infinite or NaN. In requant some are
         so small that sums of more than 24 bits matter."""
-        random, n, operator = self.random, i.size, self.form.operator
-        requant = operator == "requant"
-        multiplies = operator in ("group_quant", "trans_quant_param") or (operator == "quantize"
-                                                                          and not self.form.divides)
+        random, n, traits = self.random, i.size, self.form.traits
+        requant = "READS_WORDS" in traits
+        multiplies = not (traits & {"FINDS_SCALES", "READS_NARROW", "READS_SUMS"} or self.form.divides)
         usual = np.ldexp(1.0, (-6 - 7 * (i // 16 % 3) * requant + 12 * multiplies).astype(np.intc))
         scale = usual * random.between(0.5, 2, n)
         k = i % 16
@@ -266,7 +256,7 @@ class Maker:
 
     def _offset(self, i: np.ndarray, kind: Result) -> np.ndarray:
         random, n = self.random, i.size
-        packs = self.form.operator == "trans_quant_param"
+        packs = "MAKES_WORDS" in self.form.traits
         return np.choose(i % 8, [
             random.between(-300, 300, n), random.between(-1, 1, n) / 16,
             random.between(2e3, 2e4, n) if kind.name == "int32" else random.between(-9, 9, n), random.half(100, n),
@@ -318,7 +308,7 @@ class Maker:
         end = {"quint4x2": 9, "uint8": 270, "int32": 1e5}.get(self.rounded, 140)
         target = np.choose(np.minimum(random.below(6, n), 3), [
             random.between(-end, end, n), random.between(-3 * end, 3 * end, n), random.half(8, n), random.half(end, n)])
-        if self.form.operator == "requant":
+        if "READS_WORDS" in self.form.traits:
             # Adding a half rounds. If x is not an integer, halves with x one step off give such values.
             target = np.where(random.one_in(8, n), random.pick([_BELOW_HALF, -_BELOW_HALF], n), target)
         elif self.rounded == "int32":
@@ -333,7 +323,7 @@ class Maker:
         values = {role: _loaded(self.stored[role]) for role in self.stored if role != "x"}
         places = {"scale": at, "offset": at, "bias": i % form.columns, "row scale": i // form.columns}
         got = {role: values[role][places[role] if values[role].size > 1 else 0] for role in values}
-        shifts = form.operator == "anti_quant" or ("bias" in got and form.operands["bias"].kind.name == "int32")
+        shifts = "READS_NARROW" in form.traits or ("bias" in got and form.operands["bias"].kind.name == "int32")
         offset = got.get("offset", got.get("bias", 0))
         return (*((offset, 0) if shifts else (0, offset)), 1 / got["scale"] if form.divides else got["scale"],
                 got.get("row scale", 1))
@@ -341,15 +331,15 @@ class Maker:
     def _draw_x(self, i: np.ndarray) -> np.ndarray:
         """New values for elements of x."""
         form, random, n = self.form, self.random, i.size
-        if form.operator == "trans_quant_param":
+        if "MAKES_WORDS" in form.traits:
             return np.where(random.one_in(2, n), random.any(n), self._scale(i))
-        if form.operator == "anti_quant":
+        if "READS_NARROW" in form.traits:
             return random.between(-128.49, 127.49, n)
         shift, offset, scale, row_scale = self._affine(i)
         offset = np.where(random.one_in(4, n), 0, offset)  # a half before it is added
         x = (self._target(n) - offset) / row_scale / scale - shift
         normal = random.normal(n)
-        if form.is_sum:
+        if "READS_SUMS" in form.traits:
             ends = np.where(random.one_in(2, n), 2.0**31 - 1, -2.0**31)
             others = [random.bits(n).view(np.int32).astype(np.float64), normal * random.magnitude(0, 26, n),
                       np.where(random.one_in(4, n), ends, 2.0**24 + random.between(0, 64, n))]
@@ -422,7 +412,7 @@ class Maker:
         """New values for all of x; kinds has the kind of each token."""
         form, random, at, n = self.form, self.random, self.token, self.form.count
         tokens = kinds.size
-        dmax, asymmetric = _DMAX[self.rounded], form.operator == "dynamic_quant_asymmetric"
+        dmax, asymmetric = _DMAX[self.rounded], "ASYMMETRIC" in form.traits
         size = random.magnitude(-7, 7, tokens)
         least = float(form.settings.get("min_scale", 0))
         if least > 0:  # half of the blocks get the size where the limit begins
@@ -430,7 +420,7 @@ class Maker:
         shift = 5 * size * ((kinds == 3) * 1 - (kinds == 4))
         factor = np.where((kinds == 5) | (kinds == 6), random.pick(_TINY, tokens), 1)
         subnormal = np.full(tokens, 2.0**-128)
-        if form.operator == "row_quant":
+        if "BY_RULE" in form.traits:
             # A scale of so few units that a quotient is far beyond DMAX, or that it is 0.
             subnormal = np.where(random.one_in(2, tokens), random.magnitude(-146, -142, tokens), subnormal)
         constant = np.where(kinds == 8, random.normal(tokens) * size,
@@ -458,7 +448,7 @@ class Maker:
 
     def _extremes(self, x: np.ndarray) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The highest and the lowest value of each token, and which elements are the first ones. NaN is infinity."""
-        asymmetric = self.form.operator == "dynamic_quant_asymmetric"
+        asymmetric = "ASYMMETRIC" in self.form.traits
         v = (_loaded(x) * self.smooth).astype(np.float32)
         v = np.where(np.isnan(v), np.inf, v if asymmetric else abs(v)).astype(np.float64)
         high, low = np.maximum.reduceat(v, self.begin), np.minimum.reduceat(v, self.begin)
@@ -490,13 +480,13 @@ class Maker:
         form, random, at, n = self.form, self.random, self.token, self.form.count
         high, low, are_extremes = self._extremes(x)
         target, offset = self._target(n), np.zeros(self.begin.size)
-        if form.operator == "dynamic_quant_asymmetric":
+        if "ASYMMETRIC" in form.traits:
             _, scale, offset = (each.ravel().astype(np.float64) for each in self._kept(x)[0])
             back = (1 / scale).astype(np.float32).astype(np.float64)
         else:
             back = (_DMAX[self.rounded] / high).astype(np.float32).astype(np.float64)
             back = np.maximum(back, float(form.settings.get("min_scale", 0)))
-        if form.operator == "row_quant":
+        if "BY_RULE" in form.traits:
             # Or where float16 rounds it across a half: a rule may do that.
             beyond = np.ldexp(random.pick([1.0, -1.0], n), np.frexp(target)[1] - 12)
             target = target + np.where(random.one_in(2, n), beyond, 0)
@@ -572,14 +562,14 @@ class Maker:
 
     def make(self) -> None:
         form = self.form
-        if form.is_dynamic:
+        if "FINDS_SCALES" in form.traits:
             self._find_tokens(self.keep(form.arrays(self.stored))[0][1].size)
             self._begin_tokens()
         else:
             self.channel = form.channels()
             self.reserved_scales = np.zeros(self.channel.max() + 1, bool)
             self.stored["x"] = _stored(self._draw_x(np.arange(form.count)), self.kind)
-        separate = self._separate_tokens if form.is_dynamic else self._separate_elements
+        separate = self._separate_tokens if "FINDS_SCALES" in form.traits else self._separate_elements
         hopeless: List[int] = []
         for _ in range(_PASSES):
             pairs = [pair for pair in self._compare() if pair[0] not in hopeless]

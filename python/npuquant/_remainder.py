@@ -7,6 +7,8 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Seq
 
 import numpy as np
 
+from npuquant_cli.operators import Operator
+
 from ._report import Facts, lines_text
 from ._tensors import arrays, from_float, to_float
 
@@ -24,6 +26,7 @@ class Call(NamedTuple):
     function: Callable[..., Any]  # of the package
     arguments: Mapping[str, Any]
     ours: Sequence[np.ndarray]  # its results
+    operator: Operator  # whose steps these are the results of
 
 
 class Word(NamedTuple):
@@ -368,22 +371,19 @@ def _integer_clue(result: _Result, points: np.ndarray, shift: float) -> Iterator
 # ---- parameters ----
 
 
-#: Of operators that may have offsets: the arguments of scales and of offsets.
-_OFFSETS = {"npu_quantize": ("scales", "zero_points"), "npu_group_quant": ("scale", "offset"),
-            "npu_anti_quant": ("scale", "offset")}
 #: Fewer elements of a channel have some offset by chance.
 _LEAST_OF_CHANNEL = 4
 
 
 def _offset_clue(call: Call, y: _Result) -> Iterator[str]:
     """If the call has no offset: integers with which the library gives all of y, one or one for each channel."""
-    name, given = call.function.__name__, call.arguments
-    scale_name, offset_name = _OFFSETS.get(name, ("", ""))
-    if given.get(offset_name, "") is not None:
+    given = call.arguments
+    names = {tensor.role: tensor.npu_name for tensor in call.operator.inputs}
+    if not {"SCALE", "OFFSET"} <= names.keys() or given[names["OFFSET"]] is not None:
         return
-    scales = arrays(given, (scale_name,))[scale_name]
+    scales = arrays(given, (names["SCALE"],))[names["SCALE"]]
     kind = "bfloat16" if scales.dtype == np.uint16 else scales.dtype.name
-    channels = 1 if name == "npu_group_quant" else scales.size
+    channels = 1 if "GROUPS" in names else scales.size
     axis = given["axis"] if given.get("div_mode") or given.get("axis") == -2 else -1
 
     def by_channel(values: np.ndarray) -> np.ndarray:
@@ -391,18 +391,18 @@ def _offset_clue(call: Call, y: _Result) -> Iterator[str]:
         return np.moveaxis(values, axis if channels > 1 else -1, -1).reshape(-1, channels)
 
     theirs, expected = map(by_channel, (y.theirs, y.expected))
-    units = to_float(scales) if name == "npu_anti_quant" else 1
+    units = to_float(scales) if "READS_NARROW" in call.operator.traits else 1
     middle = {"uint8": 127.5}.get(y.dtype, 0)  # of the range, where values saturate least
     nearest = np.where(np.isfinite(theirs - expected), abs(theirs - middle), np.inf).argmin(axis=0)
     apart = (theirs - expected)[nearest, np.arange(channels)]
     offsets = np.nan_to_num(np.rint(apart / units)).astype(np.float32)
     one = np.full_like(offsets, _median(offsets))
     for values in [one, offsets] if len(theirs) >= _LEAST_OF_CHANNEL else [one]:
-        made = call.function(**{**given, offset_name: from_float(values, kind)})
+        made = call.function(**{**given, names["OFFSET"]: from_float(values, kind)})
         if _is_same("y", _values(made, y.dtype, y.theirs.shape[1]), y.theirs).all():
             for_each, said = (" for each channel", values[:4]) if values is offsets else ("", values[:1])
             more = " and so on" if for_each and channels > 4 else ""
-            yield (f"The call has no {offset_name.replace('_', ' ')}{for_each}, and with "
+            yield (f"The call has no {names['OFFSET'].replace('_', ' ')}{for_each}, and with "
                    f"{', '.join(f'{offset:.9g}' for offset in said)}{more} it gives all of y.")
             return
 
@@ -423,7 +423,7 @@ class _Scales:
 
     def __init__(self, call: Call):
         given = dict(call.arguments)
-        x_name = next(name for name in ("v", "x", "input") if given.get(name) is not None)
+        x_name = next(name for name in (call.operator.inputs[0].npu_name, "input") if given.get(name) is not None)
         x = arrays(given, (x_name,))[x_name]
         smooth, index = arrays({"smooth_scales": None, "group_index": None, **given}, (),
                                ("smooth_scales", "group_index")).values()
@@ -504,12 +504,12 @@ def _source_clues(facts: Facts, call: Call, scale: _Result) -> Iterator[str]:
     begin = row * columns + block * length
     end = min(begin + length, (row + 1) * columns) if len(theirs) > 1 else scales.v.size
     near = np.r_[begin:end, max(begin - length, 0):begin, end:min(end + length, scales.v.size)]
-    symmetric = facts["operator"] != "dynamic_quant_asymmetric"
+    symmetric = "SYMMETRIC" in call.operator.traits
     extreme, at = _element_alone(scales, theirs[first], symmetric, slice(begin, end), near)
     if extreme:
         index, place = (list(map(int, np.unravel_index(flat, shape)))
                         for flat, shape in ((first, call.ours[1].shape), (at, scales.shape)))
-        value = f"{'v' if facts['is_smooth'] or facts['operator'] == 'row_quant' else 'x'}{place}"
+        value = f"{'v' if facts['is_smooth'] or 'BY_RULE' in call.operator.traits else 'x'}{place}"
         yield f"scale{index} of the dump is the scale for {extreme} = {f'|{value}|' if symmetric else value}."
 
 

@@ -7,6 +7,8 @@ import struct
 import textwrap
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from npuquant_cli.operators import OPERATORS
+
 #: Facts of _native: a dictionary with the structure of the JSON, without words and formatted numbers.
 Facts = Mapping[str, Any]
 
@@ -228,6 +230,11 @@ def _advice_lines(finding: Facts) -> Iterator[str]:
 # ---- what remains ----
 
 
+def _is_by_block(facts: Facts) -> bool:
+    """Whether scales stand in columns, too."""
+    return "BY_BLOCK" in OPERATORS[facts["operator"]].traits
+
+
 def _remainder_json(facts: Facts) -> Dict[str, Any]:
     remainder = facts["remainder"]
     said: Dict[str, Any] = {result: remainder[result]["elements"] for result in _RESULTS}
@@ -235,7 +242,7 @@ def _remainder_json(facts: Facts) -> Dict[str, Any]:
         prefix, unit = ("", "columns") if result == "y" else (f"{result}_", "blocks")
         if said[result]:
             said[f"{prefix}rows"] = dict(remainder[result]["rows"])
-            if result == "y" or facts["operator"] == "dynamic_block_quant":
+            if result == "y" or _is_by_block(facts):
                 said[f"{prefix}{unit}"] = dict(remainder[result]["columns"])
     return {**said, "clues": list(remainder["clues"])}
 
@@ -269,7 +276,7 @@ def _remainder_text(facts: Facts) -> str:
         words = f"{_plural(rest['elements'], 'element')} of {result}"
         if result == "y" or facts["tokens"] > 1:
             words += f" in {lines_text('row', rest['rows'])}"
-        if result == "y" or facts["operator"] == "dynamic_block_quant":
+        if result == "y" or _is_by_block(facts):
             words += f" and {lines_text('column' if result == 'y' else 'block', rest['columns'])}"
         said.append(words)
     return f"What {'remains' if facts['verdict'] == 'partly' else 'differs'}: {'; '.join(said)}."

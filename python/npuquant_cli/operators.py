@@ -51,7 +51,7 @@ def _operator(name: str, rows: Sequence[Sequence[Any]], options: Sequence[str]) 
     results = {tensor.name: tensor for tensor in tensors if tensor.use == "output"}
     traits = {
         "READS_SUMS": "int32" in x.types,  # of products
-        "READS_INTEGERS": "float32" not in x.types,
+        "READS_NARROW": "int8" in x.types,  # integers, such as stored weights
         "READS_WORDS": any("uint64" in tensor.types for tensor in inputs),
         "MAKES_WORDS": "uint64" in results["y"].types,
         "FINDS_SCALES": "scale" in results,  # from the data

@@ -37,8 +37,7 @@ DTYPES = ("dtype", "dst_dtype", "dst_type", "output_dtype")
 
 def function_of(command: str) -> Callable[..., Any]:
     """The function of the package that a command calls."""
-    name = command.replace("-", "_")
-    return getattr(npuquant, f"npu_{name}", None) or getattr(npuquant, name)
+    return _diagnosis.function_of(command.replace("-", "_"))
 
 
 def python_arguments(command: str, values: Mapping[str, Any]) -> Dict[str, Any]:

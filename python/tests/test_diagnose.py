@@ -894,7 +894,6 @@ def test_the_extension_checks_what_it_is_given():
         (ValueError, _native.admission, (call, (AWAY[1:].copy(),), 1)),
         (ValueError, _native.admission, (operation, (AWAY,), 1)),
         (TypeError, _native.hypotheses, (operation,)),
-        (ValueError, _native.operands, (None,)),
     ):
         with pytest.raises(error):
             function(*arguments)
