@@ -22,27 +22,20 @@ from ._absent import OPERATORS, absent_from
 from ._chosen import expect_strictly
 from ._install import declared, install, operator_of_device, uninstall
 
+#: The operators of npuquant.torch that torch_npu has. _declared has those for mixtures of experts.
+_OPERATORS = [name for name in operators.__all__ if name.startswith("npu_") and name not in operators._EXPERTS]
 __all__ = [
     "empty_with_format",
     "get_npu_format",
     "install",
     "npu",
-    "npu_anti_quant",
     "npu_convert_weight_to_int4pack",
-    "npu_dequant_bias",
-    "npu_dynamic_block_quant",
-    "npu_dynamic_quant",
-    "npu_dynamic_quant_asymmetric",
     "npu_format_cast",
     "npu_format_cast_",
-    "npu_group_quant",
     "npu_prefetch",
-    "npu_quant_matmul",
-    "npu_quant_scatter",
-    "npu_quantize",
-    "npu_trans_quant_param",
     "uninstall",
     "unset",
+    *_OPERATORS,
 ]
 
 #: torch_npu has the version of its PyTorch.
@@ -134,20 +127,11 @@ for _schema, _function in (
 
 _operators = torch.ops.npuquant
 get_npu_format = _operators.get_npu_format
-npu_anti_quant = operator_of_device("npu_anti_quant")
 npu_convert_weight_to_int4pack = _operators.npu_convert_weight_to_int4pack
-npu_dequant_bias = _operators.npu_dequant_bias
-npu_dynamic_block_quant = operator_of_device("npu_dynamic_block_quant")
-npu_dynamic_quant = operator_of_device("npu_dynamic_quant")
-npu_dynamic_quant_asymmetric = operator_of_device("npu_dynamic_quant_asymmetric")
 npu_format_cast = _operators.npu_format_cast
 npu_format_cast_ = _operators.npu_format_cast_
-npu_group_quant = operator_of_device("npu_group_quant")
 npu_prefetch = _operators.npu_prefetch
-npu_quant_matmul = operator_of_device("npu_quant_matmul")
-npu_quant_scatter = operator_of_device("npu_quant_scatter")
-npu_quantize = operator_of_device("npu_quantize")
-npu_trans_quant_param = operator_of_device("npu_trans_quant_param")
+globals().update({_name: operator_of_device(_name) for _name in _OPERATORS})
 for _packet in (get_npu_format, npu_format_cast, npu_format_cast_, npu_prefetch):
     _packet.__class__ = operators.OperatorOnSelf
 

@@ -14,6 +14,8 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
 import torch
 
+from npuquant_cli import operators as facts
+
 from .. import torch as operators
 from .._shapes import quant_matmul_undefined
 from .._tensors import ON_DEVICE, result_type
@@ -131,8 +133,9 @@ def declared(name: str) -> Any:
     return _declared.operator(name) if name in _declared.ROWS else None
 
 
-#: Operators that make uint8 as an extension, and the argument that asks for it. The stand-in refuses it, as the device.
-_UINT8 = {"npu_dynamic_quant": "dst_type", "npu_dynamic_block_quant": "dst_type"}
+#: Operators whose dst_type may be uint8, as an extension. The stand-in refuses it, as the device.
+_UINT8 = [f"npu_{operator.name}" for operator in facts.OPERATORS.values()
+          if "SYMMETRIC" in operator.traits and "uint8" in operator.results[0].types]
 #: Operators whose arguments only strict checks: without strict a call costs no more.
 _BY_RULES = ("npu_anti_quant", "npu_dynamic_quant_asymmetric", "npu_group_quant", "npu_quant_scatter", "npu_quantize",
              "npu_trans_quant_param")
@@ -147,9 +150,8 @@ class _OperatorOfDevice(_Operator):
     def __call__(*args: Any, **keywords: Any) -> Any:
         self, args = args[0], args[1:]
         name = self.__name__
-        argument = _UINT8.get(name, "")
-        if isinstance(keywords.get(argument), (int, torch.dtype)):
-            result_type(argument, keywords[argument], ON_DEVICE, "int8 or quint4x2")
+        if name in _UINT8 and isinstance(keywords.get("dst_type"), (int, torch.dtype)):
+            result_type("dst_type", keywords["dst_type"], ON_DEVICE, "int8 or quint4x2")
         undefined = not _UNDEFINED.isdisjoint(keywords) and any(keywords.get(one) is not None for one in _UNDEFINED)
         if chosen.strict or undefined:
             from . import _declared
