@@ -9,6 +9,7 @@ import npuquant
 import numpy_operators as expected
 import pytest
 from numpy_operators import f4, random_floats, random_integers, rng
+from npuquant_cli.operators import OPERATORS, extents
 from random_calls import RANDOM_CALLS, choose, random_words_of
 
 PACKAGE = npuquant  # test_torch.py has its own functions called in place of the package's
@@ -148,6 +149,36 @@ def check_random_calls(operator):
 @pytest.mark.parametrize("operator", RANDOM_CALLS)
 def test_random_calls(operator, backend, threads):
     check_random_calls(operator)
+
+
+def in_values(array, is_packed):
+    return (*array.shape[:-1], 8 * array.shape[-1]) if is_packed else array.shape
+
+
+def without_ones(shape):
+    return [extent for extent in shape if extent != 1]
+
+
+@pytest.mark.parametrize("operator", [name for name in RANDOM_CALLS if name != "trans_quant_param"])
+def test_shapes_follow_from_the_rows(operator):
+    """Those of drawn calls, which the library accepts. A parameter may be one for all columns, and may have other
+    dimensions, of 1. In C the rules are the shapes of calls that the tests draw."""
+    facts = OPERATORS[operator]
+    for _ in range(TRIALS):
+        inputs, options, results = RANDOM_CALLS[operator]()
+        x = in_values(inputs["x"], "quint4x2" in facts.inputs[0].types and inputs["x"].dtype == np.int32)
+        ends, scale = inputs.get("group_index"), inputs.get("scale", f4(1))
+        groups = ends.shape if ends is not None else scale.shape[:-1] if operator == "anti_quant" else ()
+        axis = options.get("axis", -1) if options.get("div_mode") or options.get("axis") == -2 else -1
+        for tensor in (*facts.inputs, *facts.results):
+            array = {**inputs, **results}[tensor.name]
+            if array is None:
+                continue
+            shape = extents(tensor.shape, x, groups, options.get("quant_mode") == "pertensor", options.get("block", 1),
+                            axis)
+            got = x if tensor.use == "data" else in_values(array, tensor.name == "y" and options["dtype"] == "quint4x2")
+            one = (*shape[:-1], 1) if tensor.use in ("input", "optional") else shape
+            assert without_ones(got) in (without_ones(shape), without_ones(one)), tensor.name
 
 
 # ---- products ----
