@@ -255,7 +255,7 @@ def _dynamic(operator: str, x: Any, dst_type: Any, quant_mode: Any, dst_type_max
         raise ArgumentError("x: has 1 dimension; expected 2 to 8")
     mode = _number("quant_mode", quant_mode)
     kind = result_of(operator, "dst_type", dst_type, optional=True)
-    return mode, outputs(operator, x.shape, kind, out, per_tensor=quant_mode == "pertensor"), kind.words
+    return mode, outputs(operator, x.shape, kind, out, quant_mode == "pertensor"), kind.words
 
 
 def npu_dynamic_quant_asymmetric(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple, TypeVar, Union
 
@@ -184,26 +185,37 @@ def output(out: Any, shape: Tuple[int, ...], dtype: np.dtype) -> Any:
 _FLOAT32 = np.dtype(np.float32)
 
 
-def result_of(operator: str, argument: str, dtype: Any, optional: bool = False) -> Result:
-    """The type of an operator's first result; None stands for the usual one where the argument is optional."""
+@functools.lru_cache(maxsize=None)
+def _types_of(operator: str) -> Tuple[Results, str, str]:
+    """What an operator's first result may be, the usual type, and the words of a message for the types."""
     types = OPERATORS[operator].results[0].types
     kinds = FLOATING if "float32" in types else REQUANTISED if "float16" in types else QUANTISED
-    return result_type(argument, types[0] if dtype is None and optional else dtype, kinds, listed(types))
+    return kinds, types[0], listed(types)
 
 
-def outputs(operator: str, shape: Tuple[int, ...], kind: Result, out: Any, **given: Any) -> Any:
+def result_of(operator: str, argument: str, dtype: Any, optional: bool = False) -> Result:
+    """The type of an operator's first result; None stands for the usual one where the argument is optional."""
+    kinds, usual, expected = _types_of(operator)
+    return kinds[usual] if dtype is None and optional else result_type(argument, dtype, kinds, expected)
+
+
+def outputs(operator: str, shape: Tuple[int, ...], kind: Result, out: Any, per_tensor: bool = False,
+            block: int = 1) -> Any:
     """The memory of an operator's results, of which the first is of this type: new arrays, or those of out. The shape
-    is that of the data in values; given has what else the shapes depend on, see extents()."""
-    _, *others = OPERATORS[operator].results
-    outs: Tuple[Any, ...] = (out,)
-    if others:
-        outs = (None,) * (1 + len(others)) if out is None else out
-        if out is not None and (not isinstance(out, tuple) or len(out) != 1 + len(others) or type(None) in map(type, out)):
-            raise ArgumentTypeError(f"out: is {type(out).__name__}; expected a tuple of {('two', 'three')[len(others) - 1]}"
-                                    f" arrays, y{', scale and offset' if len(others) > 1 else ' and scale'}")
+    is that of the data in values; see extents() for what else the shapes depend on."""
+    results = OPERATORS[operator].results
     first = (*shape[:-1], shape[-1] // 8) if out is None and kind.words and shape else shape
-    return (output(outs[0], first, kind.dtype),
-            *[output(one, extents(tensor.shape, shape, **given), _FLOAT32) for one, tensor in zip(outs[1:], others)])
+    if len(results) == 1:
+        return (output(out, first, kind.dtype),)
+    others = extents(results[1].shape, shape, (), per_tensor, block)  # all others have this shape
+    if out is None:
+        y, scale = np.empty(tuple(first), kind.dtype), np.empty(others, _FLOAT32)
+        return (y, scale) if len(results) == 2 else (y, scale, np.empty(others, _FLOAT32))  # a loop costs an array more
+    if not isinstance(out, tuple) or len(out) != len(results) or type(None) in map(type, out):
+        names = listed([result.name for result in results]).replace(" or ", " and ")
+        raise ArgumentTypeError(f"out: is {type(out).__name__}; expected a tuple of "
+                                f"{('two', 'three')[len(results) - 2]} arrays, {names}")
+    return (output(out[0], first, kind.dtype), *[output(one, others, _FLOAT32) for one in out[1:]])
 
 
 def words_shape(scale: Tuple[int, ...], offset: Optional[Tuple[int, ...]]) -> Tuple[int, ...]:

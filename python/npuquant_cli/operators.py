@@ -77,7 +77,9 @@ def extents(shape: str, x: Sequence[Any], groups: Sequence[Any] = (), per_tensor
     if shape == "OF_ROWS" and per_tensor:
         return (1,)
     first, last = SHAPES[shape]
-    firsts = {"ROWS": x[:-1], "GROUPS": groups, "NONE": ()}[first]
+    firsts = x[:-1] if first == "ROWS" else groups if first == "GROUPS" else ()
+    if last == "NONE":
+        return tuple(firsts)  # NumPy is slow with PyTorch's shapes
     if last == "BLOCKS":
-        return (*firsts, *(-(-columns // block) for columns in x[-1:]))
-    return (*firsts, *{"COLUMNS": x[-1:], "AXIS": x[axis:][:1], "ONE": (1,), "NONE": ()}[last])
+        return (*firsts, *[-(-columns // block) for columns in x[-1:]])
+    return (*firsts, *(x[-1:] if last == "COLUMNS" else x[axis:][:1] if last == "AXIS" else (1,)))
