@@ -331,7 +331,7 @@ static void rebound(const trial *t, npuq_call *prepared)
     for (int slot = 0; slot < SLOTS; slot++) {
         const test_view *view = &t->d.views[slot];
 
-        if (elsewhere.given[slot] && test_operand_of((enum slot)slot) >= 0) {
+        if (elsewhere.given[slot] && test_operand_of(elsewhere.op, (enum slot)slot) >= 0) {
             memory[slot] = allocate(view->size);
             memset(memory[slot], 0x3C, view->size);
             elsewhere.tensors[slot].data = memory[slot] + ((unsigned char *)view->tensor.data - view->guarded.memory);
@@ -341,7 +341,7 @@ static void rebound(const trial *t, npuq_call *prepared)
     run_all(prepared);
     for (int slot = 0; slot < SLOTS; slot++) {
         if (memory[slot]) {
-            check_ok(npuq_call_rebind(prepared, (npuq_operand)test_operand_of((enum slot)slot),
+            check_ok(npuq_call_rebind(prepared, (npuq_operand)test_operand_of(elsewhere.op, (enum slot)slot),
                                       t->d.call.tensors[slot].data));
         }
     }
