@@ -104,6 +104,14 @@ bool test_finds_ranges(enum test_operator op)
     return test_is_dynamic(op) && (test_is_output(op, SCALE) || test_is_output(op, MIN));
 }
 
+void test_ranks_of(enum test_operator op, int *least, int *most)
+{
+    const struct argument *x = &arguments[op][has(op, X) ? X : MIN];
+
+    *least = x->least_ndim;
+    *most = x->most_ndim;
+}
+
 bool test_is_output(enum test_operator op, enum slot slot)
 {
     return arguments[op][slot].presence == WRITTEN;
@@ -160,11 +168,12 @@ static npuq_dtype type_of(const test_drawing *d, enum slot slot)
 /* Few elements, mostly; sometimes none. dtype: that of x or y which has words, if one has. */
 static void draw_shape(test_drawing *d, npuq_dtype dtype)
 {
-    const struct argument *x = &arguments[d->call.op][has(d->call.op, X) ? X : MIN];
     const int64_t multiple = dtype == NPUQ_QUINT4X2 ? 8 : 1;
-    const int least_ndim = multiple > 1 && x->least_ndim == 0 ? 1 : x->least_ndim;
-    const int most_ndim = x->most_ndim;
+    int least_ndim;
+    int most_ndim;
 
+    test_ranks_of(d->call.op, &least_ndim, &most_ndim);
+    least_ndim += least_ndim == 0 && multiple > 1;
     if (d->has_shape && least_ndim <= d->ndim && d->ndim <= most_ndim) {
         if (d->ndim > 0) {
             d->shape[d->ndim - 1] = (d->shape[d->ndim - 1] + multiple - 1) / multiple * multiple;

@@ -61,6 +61,8 @@ bool test_takes_ranges_only(enum test_operator op);
 bool test_takes_executor(enum test_operator op);
 /* Finds the range of each row: the library divides no row, and cannot prepare the call per tensor. */
 bool test_finds_ranges(enum test_operator op);
+/* The numbers of dimensions that x may have, or min; 0 of an operator without. */
+void test_ranks_of(enum test_operator op, int *least, int *most);
 bool test_is_output(enum test_operator op, enum slot slot);
 bool test_is_optional(enum test_operator op, enum slot slot);
 /* The operand of npuq_call_rebind(), or -1 if the argument cannot be replaced. */
