@@ -5,11 +5,9 @@
 
 #include <stdlib.h>
 
-const char *const slot_names[SLOTS] = {"x",      "scales", "zero_points", "scale", "smooth_scales", "group_index",
-                                       "offset", "y",      "min",         "max",   "weight_scale",  "activation_scale",
-                                       "bias",   "words"};
-
-#define STRING(name, NAME, EXECUTOR) [TEST_##NAME] = #name,
+#define TEXT(name, NAME)             #name
+#define STRING(name, NAME, EXECUTOR) #name,
+const char *const slot_names[SLOTS] = {EACH_SLOT(TEXT)};
 const char *const operator_names[TEST_OPERATORS] = {EACH_OPERATOR(STRING) EACH_STEP(STRING)};
 
 #ifndef TEST_WITHOUT_LIBRARY
@@ -54,24 +52,41 @@ npuq_status test_call_prepare(npuq_call *prepared, const test_call *c)
 #endif
 
 enum presence { ABSENT, REQUIRED, MAY_BE_NULL, WRITTEN };
-#define IS_IN(name, NAME, ROLE, PLACE, TYPES, SHAPE, ...)       [NAME] = {REQUIRED, NPUQ_SHAPE_##SHAPE},
-#define IS_OPTIONAL(name, NAME, ROLE, PLACE, TYPES, SHAPE, ...) [NAME] = {MAY_BE_NULL, NPUQ_SHAPE_##SHAPE},
-#define IS_OUT(name, NAME, ROLE, PLACE, TYPES, SHAPE, ...)      [NAME] = {WRITTEN, NPUQ_SHAPE_##SHAPE},
+enum { NPUQ_OPERAND_GROUPS = -1 }; /* none */
+#define DTYPE(NAME)    NPUQ_##NAME,
+#define ONE_MORE(NAME) +1
+/* The operand is that of the role. Tests that took it from the column REBOUND would not notice a mistake there. */
+#define IS(PRESENCE, name, NAME, ROLE, PLACE, TYPES, SHAPE, LEAST, MOST, ...)                                          \
+    [NAME] = {PRESENCE, NPUQ_SHAPE_##SHAPE,        NPUQ_OPERAND_##ROLE,   LEAST,                                       \
+              MOST,     0 TYPES_##TYPES(ONE_MORE), {TYPES_##TYPES(DTYPE)}},
+#define IS_IN(...)       IS(REQUIRED, __VA_ARGS__)
+#define IS_OPTIONAL(...) IS(MAY_BE_NULL, __VA_ARGS__)
+#define IS_OUT(...)      IS(WRITTEN, __VA_ARGS__)
 #define IS_NONE(name, NAME, type)
 #define ROW(name, NAME, EXECUTOR) [TEST_##NAME] = {ARGUMENTS_##name(IS_IN, IS_IN, IS_OPTIONAL, IS_OUT, IS_NONE)},
-static const struct {
+static const struct argument {
     enum presence presence;
     npuq_shape shape;
+    int operand;
+    int least_ndim;
+    int most_ndim;
+    size_t count;
+    npuq_dtype dtypes[6];
 } arguments[TEST_OPERATORS][SLOTS] = {EACH_OPERATOR(ROW) EACH_STEP(ROW)};
+
+static bool has(enum test_operator op, enum slot slot)
+{
+    return arguments[op][slot].presence != ABSENT;
+}
 
 bool test_is_dynamic(enum test_operator op)
 {
-    return test_finds_ranges(op) || op == TEST_DYNAMIC_QUANT_APPLY || op == TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY;
+    return has(op, SMOOTH_SCALES);
 }
 
 bool test_takes_ranges_only(enum test_operator op)
 {
-    return op == TEST_DYNAMIC_QUANT_PARAMS || op == TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS;
+    return has(op, MIN) && !has(op, X);
 }
 
 bool test_takes_executor(enum test_operator op)
@@ -86,7 +101,15 @@ bool test_takes_executor(enum test_operator op)
 
 bool test_finds_ranges(enum test_operator op)
 {
-    return op == TEST_DYNAMIC_QUANT_ASYMMETRIC || op == TEST_DYNAMIC_QUANT || op == TEST_DYNAMIC_QUANT_MIN_MAX;
+    return test_is_dynamic(op) && (test_is_output(op, SCALE) || test_is_output(op, MIN));
+}
+
+void test_ranks_of(enum test_operator op, int *least, int *most)
+{
+    const struct argument *x = &arguments[op][has(op, X) ? X : MIN];
+
+    *least = x->least_ndim;
+    *most = x->most_ndim;
 }
 
 bool test_is_output(enum test_operator op, enum slot slot)
@@ -99,26 +122,9 @@ bool test_is_optional(enum test_operator op, enum slot slot)
     return arguments[op][slot].presence == MAY_BE_NULL;
 }
 
-int test_operand_of(enum slot slot)
+int test_operand_of(enum test_operator op, enum slot slot)
 {
-    switch (slot) {
-    case X: return NPUQ_OPERAND_X;
-    case Y: return NPUQ_OPERAND_Y;
-    case SCALES:
-    case SCALE:
-    case WEIGHT_SCALE:
-    case MIN: return NPUQ_OPERAND_SCALE;
-    case ZERO_POINTS:
-    case OFFSET:
-    case MAX: return NPUQ_OPERAND_OFFSET;
-    case SMOOTH_SCALES: return NPUQ_OPERAND_SMOOTH;
-    case BIAS: return NPUQ_OPERAND_BIAS;
-    case ACTIVATION_SCALE: return NPUQ_OPERAND_ROW_SCALE;
-    case GROUP_INDEX:
-    case WORDS:
-    case SLOTS: break;
-    }
-    return -1;
+    return slot == WORDS ? -1 : arguments[op][slot].operand;
 }
 
 bool test_raises_flags(const test_call *c)
@@ -136,38 +142,38 @@ bool test_raises_flags(const test_call *c)
 #define COUNT(ARRAY)    (sizeof(ARRAY) / sizeof(ARRAY)[0])
 #define ONE_OF(d, LIST) ((LIST)[(d)->choose(COUNT(LIST))])
 
-enum { MOST_DIMENSIONS = NPUQ_MAX_NDIM, LARGE = 30000 };
+enum { LARGE = 30000 };
 
-#define DTYPE(NAME) NPUQ_##NAME,
-static const npuq_dtype floats[] = {TYPES_FLOATS(DTYPE)};
 static const npuq_dtype quotients[] = {TYPES_QUOTIENTS(DTYPE)};
 static const npuq_dtype narrow[] = {TYPES_NARROW(DTYPE)};
 static const npuq_dtype symmetric[] = {TYPES_SYMMETRIC(DTYPE)};
 static const npuq_dtype addends[] = {TYPES_ADDENDS(DTYPE)};
-static const npuq_dtype biases[] = {TYPES_BIASES(DTYPE)};
-static const npuq_dtype words[] = {TYPES_WORDS(DTYPE)};
-static const npuq_dtype indices[] = {TYPES_INDICES(DTYPE)};
 
 static bool one_in(const test_drawing *d, size_t n)
 {
     return d->choose(n) == n - 1;
 }
 
-static npuq_dtype float_of(const test_drawing *d)
+/* One of the types of its row. */
+static npuq_dtype type_of(const test_drawing *d, enum slot slot)
 {
-    return d->half_floats ? NPUQ_FLOAT16 : ONE_OF(d, floats);
+    const struct argument *a = &arguments[d->call.op][slot];
+
+    if (a->count == 1) {
+        return a->dtypes[0];
+    }
+    return d->half_floats && a->dtypes[0] == NPUQ_FLOAT32 ? NPUQ_FLOAT16 : a->dtypes[d->choose(a->count)];
 }
 
-static npuq_dtype draw_symmetric(const test_drawing *d)
-{
-    return ONE_OF(d, symmetric);
-}
-
-/* Few elements, mostly; sometimes none. */
-static void draw_shape(test_drawing *d, int least_ndim, int most_ndim, npuq_dtype dtype)
+/* Few elements, mostly; sometimes none. dtype: that of x or y which has words, if one has. */
+static void draw_shape(test_drawing *d, npuq_dtype dtype)
 {
     const int64_t multiple = dtype == NPUQ_QUINT4X2 ? 8 : 1;
+    int least_ndim;
+    int most_ndim;
 
+    test_ranks_of(d->call.op, &least_ndim, &most_ndim);
+    least_ndim += least_ndim == 0 && multiple > 1;
     if (d->has_shape && least_ndim <= d->ndim && d->ndim <= most_ndim) {
         if (d->ndim > 0) {
             d->shape[d->ndim - 1] = (d->shape[d->ndim - 1] + multiple - 1) / multiple * multiple;
@@ -221,6 +227,11 @@ static void add(test_drawing *d, enum slot slot, npuq_dtype dtype)
     add_or_single(d, slot, dtype, false);
 }
 
+static void add_any(test_drawing *d, enum slot slot)
+{
+    add(d, slot, type_of(d, slot));
+}
+
 static int compare_ends(const void *a, const void *b)
 {
     const int64_t x = *(const int64_t *)a;
@@ -232,7 +243,7 @@ static int compare_ends(const void *a, const void *b)
 /* Ends of groups of rows; some groups may be empty. */
 static void add_groups(test_drawing *d, int64_t rows)
 {
-    const npuq_dtype dtype = ONE_OF(d, indices);
+    const npuq_dtype dtype = type_of(d, GROUP_INDEX);
 
     for (int64_t e = 0; e < d->groups; e++) {
         d->ends[e] = e == d->groups - 1 ? rows : (int64_t)d->choose((size_t)rows + 1);
@@ -247,7 +258,7 @@ static void draw_quantize(test_drawing *d)
 
     c->div_mode = one_in(d, 2);
     const npuq_dtype y = c->div_mode ? ONE_OF(d, quotients) : ONE_OF(d, narrow);
-    draw_shape(d, 1, MOST_DIMENSIONS, y);
+    draw_shape(d, y);
     const int lowest = c->div_mode || d->ndim == 1 ? -d->ndim : -2;
     c->axis = lowest + (int)d->choose((size_t)(d->ndim - lowest + (c->div_mode ? 0 : 2)));
     const int along = c->div_mode ? (c->axis + d->ndim) % d->ndim : c->axis == -2 ? d->ndim - 2 : d->ndim - 1;
@@ -255,8 +266,8 @@ static void draw_quantize(test_drawing *d)
     const bool single = one_in(d, 4);
     int64_t shape[NPUQ_MAX_NDIM] = {1, 1, 1, 1, 1, 1, 1, 1};
     shape[broadcast ? along : 0] = single ? 1 : d->shape[along];
-    const npuq_dtype scales = float_of(d);
-    add(d, X, float_of(d));
+    const npuq_dtype scales = type_of(d, SCALES);
+    add_any(d, X);
     d->add(d, SCALES, scales, broadcast ? d->ndim : 1, shape);
     if (!one_in(d, 3)) {
         d->add(d, ZERO_POINTS, c->div_mode ? ONE_OF(d, addends) : scales, broadcast ? d->ndim : 1, shape);
@@ -266,13 +277,13 @@ static void draw_quantize(test_drawing *d)
 
 static void draw_group_quant(test_drawing *d)
 {
-    const npuq_dtype scale = float_of(d);
+    const npuq_dtype scale = type_of(d, SCALE);
     d->groups = 1 + (int64_t)d->choose(TEST_GROUPS);
-    const npuq_dtype y = ONE_OF(d, narrow);
+    const npuq_dtype y = type_of(d, Y);
     const int64_t one = 1;
 
-    draw_shape(d, 2, 2, y);
-    add(d, X, float_of(d));
+    draw_shape(d, y);
+    add_any(d, X);
     add(d, SCALE, scale);
     add_groups(d, d->shape[0]);
     if (!one_in(d, 3)) {
@@ -299,35 +310,34 @@ static void draw_trans_quant_param(test_drawing *d)
     if (has_offset) {
         d->add(d, OFFSET, NPUQ_FLOAT32, offset_ndim, (single == 2 ? one : many) + 2 - offset_ndim);
     }
-    d->add(d, Y, ONE_OF(d, words), y_ndim, many + 2 - y_ndim);
+    d->add(d, Y, type_of(d, Y), y_ndim, many + 2 - y_ndim);
 }
 
 static void draw_dynamic(test_drawing *d)
 {
     const enum test_operator op = d->call.op;
-    const bool ranges = op == TEST_DYNAMIC_QUANT_MIN_MAX || op == TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY;
+    const bool ranges = has(op, MIN);
     const bool grouped = one_in(d, 3);
     const bool as_column = one_in(d, 3);
     const int64_t groups = 1 + (int64_t)d->choose(TEST_GROUPS);
-    const bool is_symmetric = op == TEST_DYNAMIC_QUANT || op == TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY;
-    const npuq_dtype y = is_symmetric ? draw_symmetric(d) : ONE_OF(d, narrow);
+    const npuq_dtype y = has(op, Y) ? type_of(d, Y) : ONE_OF(d, narrow);
 
     d->call.quant_mode = !grouped && one_in(d, 3) ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
     d->call.scale_form = op == TEST_DYNAMIC_QUANT && one_in(d, 2) ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT;
-    draw_shape(d, 1, MOST_DIMENSIONS, y);
+    draw_shape(d, y);
     d->groups = grouped ? groups : 0;
-    add(d, X, float_of(d));
+    add_any(d, X);
     if (grouped || one_in(d, 2)) {
-        add(d, SMOOTH_SCALES, float_of(d));
+        add_any(d, SMOOTH_SCALES);
     }
     if (grouped) {
         add_groups(d, (int64_t)test_count(d->ndim - 1, d->shape));
     }
-    if (op != TEST_DYNAMIC_QUANT_MIN_MAX) {
+    if (has(op, Y)) {
         add(d, Y, y);
     }
     add_or_single(d, ranges ? MIN : SCALE, NPUQ_FLOAT32, as_column);
-    if (op != TEST_DYNAMIC_QUANT) {
+    if (has(op, ranges ? MAX : OFFSET)) {
         add_or_single(d, ranges ? MAX : OFFSET, NPUQ_FLOAT32, as_column);
     }
 }
@@ -336,39 +346,39 @@ static void draw_dynamic_block_quant(test_drawing *d)
 {
     static const float min_scales[] = {0.0f, 0.0f, 0x1p-10f, 1.0f, 50.0f, 0x1p-140f};
     static const int64_t blocks[] = {1, 5, 8, 16, 32, 64, 128, 128, 256};
-    const npuq_dtype y = draw_symmetric(d);
+    const npuq_dtype y = type_of(d, Y);
 
-    draw_shape(d, 1, MOST_DIMENSIONS, y);
+    draw_shape(d, y);
     const int64_t columns = d->shape[d->ndim - 1];
     const int64_t any = 1 + (int64_t)d->choose((size_t)columns + 9);
     const int64_t drawn = one_in(d, 2) ? ONE_OF(d, blocks) : any;
     d->call.block = y == NPUQ_QUINT4X2 && drawn < columns ? (drawn + 7) / 8 * 8 : drawn;
     d->call.min_scale = ONE_OF(d, min_scales);
-    add(d, X, float_of(d));
+    add_any(d, X);
     add(d, Y, y);
-    add(d, SCALE, NPUQ_FLOAT32);
+    add_any(d, SCALE);
 }
 
 static void draw_params(test_drawing *d)
 {
-    d->call.y_dtype = d->call.op == TEST_DYNAMIC_QUANT_PARAMS ? ONE_OF(d, narrow) : draw_symmetric(d);
+    d->call.y_dtype = has(d->call.op, OFFSET) ? ONE_OF(d, narrow) : ONE_OF(d, symmetric);
     d->call.scale_form = one_in(d, 2) ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT;
-    draw_shape(d, 0, MOST_DIMENSIONS, NPUQ_FLOAT32);
-    add(d, MIN, NPUQ_FLOAT32);
-    add(d, MAX, NPUQ_FLOAT32);
-    add(d, SCALE, NPUQ_FLOAT32);
-    if (d->call.op == TEST_DYNAMIC_QUANT_PARAMS) {
-        add(d, OFFSET, NPUQ_FLOAT32);
+    draw_shape(d, NPUQ_FLOAT32);
+    add_any(d, MIN);
+    add_any(d, MAX);
+    add_any(d, SCALE);
+    if (has(d->call.op, OFFSET)) {
+        add_any(d, OFFSET);
     }
 }
 
 static void draw_anti_quant(test_drawing *d)
 {
-    const npuq_dtype x = ONE_OF(d, narrow);
-    const npuq_dtype scale = float_of(d);
-    const npuq_dtype y = float_of(d);
+    const npuq_dtype x = type_of(d, X);
+    const npuq_dtype scale = type_of(d, SCALE);
+    const npuq_dtype y = type_of(d, Y);
 
-    draw_shape(d, x == NPUQ_INT8 ? 0 : 1, MOST_DIMENSIONS, x);
+    draw_shape(d, x);
     int64_t groups = 1 + (int64_t)d->choose(TEST_GROUPS);
     const bool grouped = d->ndim == 2 && one_in(d, 2);
     while (grouped && d->shape[0] % groups != 0) {
@@ -386,37 +396,37 @@ static void draw_anti_quant(test_drawing *d)
 
 static void draw_dequant(test_drawing *d)
 {
-    const npuq_dtype y = float_of(d);
+    const npuq_dtype y = type_of(d, Y);
 
-    draw_shape(d, 1, MOST_DIMENSIONS, NPUQ_INT32);
-    add(d, X, NPUQ_INT32);
-    const npuq_dtype scale = float_of(d);
+    draw_shape(d, NPUQ_INT32);
+    add_any(d, X);
+    const npuq_dtype scale = type_of(d, WEIGHT_SCALE);
     add_or_single(d, WEIGHT_SCALE, scale, one_in(d, 4));
     if (!one_in(d, 3)) {
         add_or_single(d, ACTIVATION_SCALE, NPUQ_FLOAT32, one_in(d, 3));
     }
     if (!one_in(d, 4)) {
-        add(d, BIAS, ONE_OF(d, biases));
+        add_any(d, BIAS);
     }
     add(d, Y, y);
 }
 
 static void draw_requant(test_drawing *d)
 {
-    const npuq_dtype y = one_in(d, 2) ? NPUQ_FLOAT16 : NPUQ_INT8;
+    const npuq_dtype y = type_of(d, Y);
 
     d->call.y_dtype = y; /* decides which words are allowed */
-    draw_shape(d, 1, MOST_DIMENSIONS, NPUQ_INT32);
-    add(d, X, NPUQ_INT32);
+    draw_shape(d, NPUQ_INT32);
+    add_any(d, X);
     const int64_t row[] = {1, d->shape[d->ndim - 1]};
     if (one_in(d, 3)) {
-        d->add(d, WORDS, ONE_OF(d, words), 2, row);
+        d->add(d, WORDS, type_of(d, WORDS), 2, row);
     } else {
-        const npuq_dtype dtype = ONE_OF(d, words);
+        const npuq_dtype dtype = type_of(d, WORDS);
         add_or_single(d, WORDS, dtype, one_in(d, 4));
     }
     if (one_in(d, 2)) {
-        add(d, BIAS, NPUQ_INT32);
+        add_any(d, BIAS);
     }
     add(d, Y, y);
 }

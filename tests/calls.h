@@ -6,23 +6,15 @@
 #include "../src/operators.def"
 #include "support.h"
 
-enum slot {
-    X,
-    SCALES,
-    ZERO_POINTS,
-    SCALE,
-    SMOOTH_SCALES,
-    GROUP_INDEX,
-    OFFSET,
-    Y,
-    MIN,
-    MAX,
-    WEIGHT_SCALE,
-    ACTIVATION_SCALE,
-    BIAS,
-    WORDS,
-    SLOTS
-};
+/* The arguments that any operator has. */
+#define EACH_SLOT(DO)                                                                                                  \
+    DO(x, X), DO(scales, SCALES), DO(zero_points, ZERO_POINTS), DO(scale, SCALE), DO(smooth_scales, SMOOTH_SCALES),    \
+        DO(group_index, GROUP_INDEX), DO(offset, OFFSET), DO(y, Y), DO(min, MIN), DO(max, MAX),                        \
+        DO(weight_scale, WEIGHT_SCALE), DO(activation_scale, ACTIVATION_SCALE), DO(bias, BIAS), DO(words, WORDS)
+
+#define NUMBER(name, NAME) NAME
+enum slot { EACH_SLOT(NUMBER), SLOTS };
+#undef NUMBER
 
 extern const char *const slot_names[SLOTS];
 
@@ -69,10 +61,12 @@ bool test_takes_ranges_only(enum test_operator op);
 bool test_takes_executor(enum test_operator op);
 /* Finds the range of each row: the library divides no row, and cannot prepare the call per tensor. */
 bool test_finds_ranges(enum test_operator op);
+/* The numbers of dimensions that x may have, or min; 0 of an operator without. */
+void test_ranks_of(enum test_operator op, int *least, int *most);
 bool test_is_output(enum test_operator op, enum slot slot);
 bool test_is_optional(enum test_operator op, enum slot slot);
 /* The operand of npuq_call_rebind(), or -1 if the argument cannot be replaced. */
-int test_operand_of(enum slot slot);
+int test_operand_of(enum test_operator op, enum slot slot);
 
 /* Whether to pass the arguments raises a flag, or traps: on x87, that of a subnormal. */
 bool test_raises_flags(const test_call *c);

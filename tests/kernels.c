@@ -88,13 +88,17 @@ void kernel_choose_hints(npuq_block *block)
                                 .read_streams = (uint8_t)(test_one_in(2) ? 1 : 2 + test_below(4))};
 }
 
-size_t kernel_backends(kernel_backend backends[MOST_BACKENDS])
+const kernel_backend *kernel_backends(void)
 {
 #define BACKEND_ID(ID, name) NPUQ_BACKEND_##ID,
     static const npuq_backend all[] = {NPUQ_EACH_BACKEND(BACKEND_ID)};
+    static kernel_backend backends[sizeof all / sizeof all[0] + 1];
     const npuq_backend before = npuq_active_backend();
     size_t count = 0;
 
+    if (backends[0].name) {
+        return backends;
+    }
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (all[i] != NPUQ_BACKEND_REF && npuq_set_backend(all[i]) == NPUQ_OK) {
             backends[count++] = (kernel_backend){npuq_backend_name(all[i]), npuq_kernels()};
@@ -106,5 +110,5 @@ size_t kernel_backends(kernel_backend backends[MOST_BACKENDS])
         backends[count++] = (kernel_backend){"avx512 without AVX512_BF16", &npuq_rows_avx512};
     }
 #endif
-    return count;
+    return backends;
 }

@@ -43,13 +43,13 @@ void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_argu
 /* Chooses at random the hints of a block, which change no result. */
 void kernel_choose_hints(npuq_block *block);
 
-/* The backends other than ref that run here; avx512 has two tables. Makes each backend active to read its table. */
+/* The backends other than ref that run here; avx512 has two tables. At first makes each active to read its table. The
+ * last has no name. */
 typedef struct kernel_backend {
     const char *name;
     const npuq_row_kernels *kernels;
 } kernel_backend;
-#define COUNT_BACKEND(ID, name) +1
-enum { MOST_BACKENDS = 1 NPUQ_EACH_BACKEND(COUNT_BACKEND) };
-size_t kernel_backends(kernel_backend backends[MOST_BACKENDS]);
+const kernel_backend *kernel_backends(void);
+#define FOR_EACH_KERNELS(b) for (const kernel_backend *b = kernel_backends(); b->name; b++)
 
 #endif

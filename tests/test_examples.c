@@ -17,7 +17,7 @@ struct example {
     } arguments[8];
 };
 
-#include "data/examples.h"
+#include "examples.h"
 
 enum { EXAMPLES = sizeof examples / sizeof examples[0] };
 

@@ -20,10 +20,6 @@ enum { BLOCK = 65536, BLOCKS = 65536, THREADS = 2 };
 
 static size_t blocks; /* to take */
 
-/* The backends other than ref that run here. */
-static kernel_backend backends[MOST_BACKENDS];
-static size_t backend_count;
-
 /* A difference that was found, in words; "" if there is none. */
 typedef struct block_difference {
     char text[192];
@@ -167,16 +163,17 @@ static void check_block(const void *argument, uint32_t block, void *memory, bloc
     kernel_arguments a = {
         {b->x, b->expected, 0, 0, 1, BLOCK, {.prefetch_bytes = 0}, 0}, b->scale, b->offset, 0, b->scale, &hi, &lo};
     kernel_run(&npuq_rows_ref, p->id, &a);
-    for (size_t k = 0; k < backend_count; k++) {
+    FOR_EACH_KERNELS(k)
+    {
         kernel_id id = p->id;
 
-        if (is_due(&backends[k], id, p->which, block)) {
-            compare(&backends[k], id, p->which, b, a, hi, lo, difference);
+        if (is_due(k, id, p->which, block)) {
+            compare(k, id, p->which, b, a, hi, lo, difference);
         }
         if (id.kind == UNIFORM) { /* all parameters are equal: the other kernel gives the same result */
             id.kind = VECTOR;
-            if (is_due(&backends[k], id, p->which, block)) {
-                compare(&backends[k], id, p->which, b, a, hi, lo, difference);
+            if (is_due(k, id, p->which, block)) {
+                compare(k, id, p->which, b, a, hi, lo, difference);
             }
         }
     }
@@ -253,11 +250,12 @@ static void check_quotients(buffers *b, float scale, uint32_t exponent_of_x, boo
         }
         a.block.y = b->expected;
         kernel_run(&npuq_rows_ref, id, &a);
-        for (size_t k = 0; k < backend_count; k++) {
+        FOR_EACH_KERNELS(k)
+        {
             a.block.y = b->got;
-            kernel_run(backends[k].kernels, id, &a);
-            test_same(b->got, b->expected, sizeof b->got, "%s, %s, x from %08x, scale %a", backends[k].name,
-                      kernel_name(id), b->x[0], (double)scale);
+            kernel_run(k->kernels, id, &a);
+            test_same(b->got, b->expected, sizeof b->got, "%s, %s, x from %08x, scale %a", k->name, kernel_name(id),
+                      b->x[0], (double)scale);
         }
     }
 }
@@ -359,12 +357,13 @@ static void check_integers(const void *argument, uint32_t number, void *memory, 
     params.bias = s->bias != 0 ? b->bias : NULL;
     params.x_bias = s->x_bias != 0 ? b->x_bias : NULL;
     npuq_rows_ref.dequant[s->y][NPUQ_TYPE_INT32](&block, &params);
-    for (size_t k = 0; k < backend_count; k++) {
+    FOR_EACH_KERNELS(k)
+    {
         block.y = b->got;
-        backends[k].kernels->dequant[s->y][NPUQ_TYPE_INT32](&block, &params);
+        k->kernels->dequant[s->y][NPUQ_TYPE_INT32](&block, &params);
         if (memcmp(b->got, b->expected, y_bytes(s->y)) != 0) {
-            (void)snprintf(difference->text, sizeof difference->text, "%s, %s, patterns %08x..%08x", backends[k].name,
-                           s->name, b->patterns[0], b->patterns[BLOCK - 1]);
+            (void)snprintf(difference->text, sizeof difference->text, "%s, %s, patterns %08x..%08x", k->name, s->name,
+                           b->patterns[0], b->patterns[BLOCK - 1]);
         }
     }
 }
@@ -473,11 +472,10 @@ int main(int argc, char **argv)
 
     test_seed();
     blocks = given ? strtoull(given, NULL, 0) : BLOCKS;
-    backend_count = kernel_backends(backends);
     if (argc != 2 || blocks < 1 || blocks > BLOCKS) {
         return 1;
     }
-    if (backend_count == 0 && strcmp(argv[1], "packs") != 0) {
+    if (!kernel_backends()->name && strcmp(argv[1], "packs") != 0) {
         (void)printf("SKIPPED: no backend but ref here\n");
         return 77;
     }

@@ -233,18 +233,17 @@ static void check_lengths(void *context, kernel_id id)
 
 static void for_each_backend(void (*visit)(void *context, kernel_id id))
 {
-    kernel_backend backends[MOST_BACKENDS];
-    const size_t count = kernel_backends(backends);
     rig *r = malloc(sizeof *r);
 
     assert_non_null(r);
-    for (size_t b = 0; b < count; b++) {
-        sweep s = {&backends[b], r, 1};
+    FOR_EACH_KERNELS(b)
+    {
+        sweep s = {b, r, 1};
         kernel_each(visit, &s);
-        print_message("%s is equal to ref\n", backends[b].name);
+        print_message("%s is equal to ref\n", b->name);
     }
     free(r);
-    if (count == 0) {
+    if (!kernel_backends()->name) {
         print_message("no backend but ref here\n");
         skip();
     }
@@ -368,17 +367,17 @@ static void test_range_orders(void **unused)
 /* Divides float32 to int32 by every backend: by all scales, and by the first for all columns, with equal results. */
 static void check_quotients(kernel_arguments *a, void *got, void *expected, size_t size)
 {
-    kernel_backend backends[MOST_BACKENDS];
-    const size_t count = kernel_backends(backends);
     kernel_id id = {VECTOR, NPUQ_TYPE_FLOAT32, NPUQ_TYPE_INT32, NPUQ_DIV};
 
-    for (size_t k = 0; k < 2 * count; k++) {
-        id.kind = k % 2 ? VECTOR : UNIFORM;
-        a->block.y = expected;
-        kernel_run(&npuq_rows_ref, id, a);
-        a->block.y = got;
-        kernel_run(backends[k / 2].kernels, id, a);
-        test_same(got, expected, size, "%s, %s, scale %a", backends[k / 2].name, kernel_name(id), (double)*a->scale);
+    FOR_EACH_KERNELS(backend)
+    {
+        for (id.kind = UNIFORM; id.kind <= VECTOR; id.kind++) {
+            a->block.y = expected;
+            kernel_run(&npuq_rows_ref, id, a);
+            a->block.y = got;
+            kernel_run(backend->kernels, id, a);
+            test_same(got, expected, size, "%s, %s, scale %a", backend->name, kernel_name(id), (double)*a->scale);
+        }
     }
 }
 
@@ -456,12 +455,10 @@ static void check_last_scale(const kernel_backend *backend)
 
 static void test_last_scale(void **unused)
 {
-    kernel_backend backends[MOST_BACKENDS];
-    const size_t count = kernel_backends(backends);
-
     (void)unused;
-    for (size_t b = 0; b < count; b++) {
-        check_last_scale(&backends[b]);
+    FOR_EACH_KERNELS(b)
+    {
+        check_last_scale(b);
     }
 }
 
@@ -501,8 +498,6 @@ static void test_uncertain_quotients(void **unused)
 
 static void test_pack(void **unused)
 {
-    kernel_backend backends[MOST_BACKENDS];
-    const size_t count = kernel_backends(backends);
     enum { MOST = 300 };
     float scale[MOST];
     float offset[MOST];
@@ -510,7 +505,8 @@ static void test_pack(void **unused)
     uint64_t expected[MOST];
 
     (void)unused;
-    for (size_t b = 0; b < count; b++) {
+    FOR_EACH_KERNELS(b)
+    {
         for (size_t n = 0; n <= MOST; n++) {
             for (npuq_round_mode mode = NPUQ_ROUND_TRUNCATE; mode <= NPUQ_ROUND_NEAREST; mode++) {
                 test_guarded y = test_guarded_make(n * sizeof *expected, true, 0);
@@ -520,8 +516,8 @@ static void test_pack(void **unused)
                 test_fill(offset, NPUQ_FLOAT32, n, false);
                 memcpy(bits, scale, n * sizeof *bits);
                 npuq_rows_ref.pack(bits, given, expected, n, mode);
-                backends[b].kernels->pack(bits, given, (uint64_t *)(void *)y.memory, n, mode);
-                test_same(y.memory, expected, n * sizeof *expected, "pack, %s, n = %zu", backends[b].name, n);
+                b->kernels->pack(bits, given, (uint64_t *)(void *)y.memory, n, mode);
+                test_same(y.memory, expected, n * sizeof *expected, "pack, %s, n = %zu", b->name, n);
                 test_guarded_free(&y);
             }
         }
@@ -531,14 +527,13 @@ static void test_pack(void **unused)
 static void test_unpack(void **unused)
 {
     enum { MOST = 300 };
-    kernel_backend backends[MOST_BACKENDS];
-    const size_t count = kernel_backends(backends);
     uint64_t random[MOST];
     float expected_scale[MOST];
     int32_t expected_offset[MOST];
 
     (void)unused;
-    for (size_t b = 0; b < count; b++) {
+    FOR_EACH_KERNELS(b)
+    {
         for (size_t n = 0; n <= MOST; n++) {
             test_guarded y = test_guarded_make(n * sizeof *random, true, 0);
             test_guarded scale = test_guarded_make(n * sizeof *expected_scale, true, 0);
@@ -552,16 +547,16 @@ static void test_unpack(void **unused)
             }
             memcpy(y.memory, random, n * sizeof *random);
             npuq_rows_ref.unpack(random, expected_scale, expected_offset, n);
-            backends[b].kernels->unpack((const uint64_t *)(void *)y.memory, (float *)(void *)scale.memory,
-                                        (int32_t *)(void *)offset.memory, n);
-            test_same(scale.memory, expected_scale, scale.size, "unpack, %s, n = %zu", backends[b].name, n);
-            test_same(offset.memory, expected_offset, offset.size, "unpack, %s, n = %zu", backends[b].name, n);
+            b->kernels->unpack((const uint64_t *)(void *)y.memory, (float *)(void *)scale.memory,
+                               (int32_t *)(void *)offset.memory, n);
+            test_same(scale.memory, expected_scale, scale.size, "unpack, %s, n = %zu", b->name, n);
+            test_same(offset.memory, expected_offset, offset.size, "unpack, %s, n = %zu", b->name, n);
             memset(scale.memory, 0, scale.size);
-            backends[b].kernels->unpack((const uint64_t *)(void *)y.memory, (float *)(void *)scale.memory, NULL, n);
-            test_same(scale.memory, expected_scale, scale.size, "unpack scales, %s, n = %zu", backends[b].name, n);
+            b->kernels->unpack((const uint64_t *)(void *)y.memory, (float *)(void *)scale.memory, NULL, n);
+            test_same(scale.memory, expected_scale, scale.size, "unpack scales, %s, n = %zu", b->name, n);
 
             const npuq_word_bits expected = npuq_rows_ref.word_bits(random, n);
-            const npuq_word_bits got = backends[b].kernels->word_bits((const uint64_t *)(void *)y.memory, n);
+            const npuq_word_bits got = b->kernels->word_bits((const uint64_t *)(void *)y.memory, n);
 
             assert_int_equal(got.any, expected.any);
             assert_int_equal(got.all, expected.all);
@@ -627,20 +622,19 @@ static void test_widen(void **unused)
                                [NPUQ_TYPE_INT8] = {"i8", 1},
                                [NPUQ_TYPE_UINT8] = {"u8", 1},
                                [NPUQ_TYPE_INT32] = {"i32", 4}};
-    kernel_backend backends[MOST_BACKENDS];
-    const size_t count = kernel_backends(backends);
 
     (void)unused;
-    for (size_t b = 0; b < count; b++) {
+    FOR_EACH_KERNELS(b)
+    {
         for (int p = 0; p < NPUQ_ROW_TYPES; p++) {
             char name[32];
 
-            assert_int_equal(!types[p].name, !backends[b].kernels->widen[p]);
+            assert_int_equal(!types[p].name, !b->kernels->widen[p]);
             if (!types[p].name) {
                 continue;
             }
-            (void)snprintf(name, sizeof name, "%s, %s", types[p].name, backends[b].name);
-            check_widen(backends[b].kernels->widen[p], npuq_rows_ref.widen[p], types[p].size, name);
+            (void)snprintf(name, sizeof name, "%s, %s", types[p].name, b->name);
+            check_widen(b->kernels->widen[p], npuq_rows_ref.widen[p], types[p].size, name);
         }
     }
 }
@@ -715,14 +709,12 @@ static void check_short_rows(const kernel_backend *backend, size_t n, size_t row
 
 static void test_short_rows(void **unused)
 {
-    kernel_backend backends[MOST_BACKENDS];
-    const size_t count = kernel_backends(backends);
-
     (void)unused;
-    for (size_t b = 0; b < count; b++) {
+    FOR_EACH_KERNELS(b)
+    {
         for (size_t n = 1; n <= NPUQ_SHORT; n++) {
             for (size_t rows = 1; rows <= NPUQ_SHORT_ROWS; rows++) {
-                check_short_rows(&backends[b], n, rows);
+                check_short_rows(b, n, rows);
             }
         }
     }
@@ -782,16 +774,15 @@ static void test_runs(void **unused)
 {
     static const npuq_dtype x[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
     static const npuq_dtype y[] = {NPUQ_INT8, NPUQ_QUINT4X2};
-    kernel_backend backends[MOST_BACKENDS];
-    const size_t count = kernel_backends(backends);
 
     (void)unused;
-    for (size_t b = 0; b < count; b++) {
+    FOR_EACH_KERNELS(b)
+    {
         for (unsigned log2 = NPUQ_LEAST_RUN; log2 <= NPUQ_LONGEST_RUN; log2++) {
             for (size_t i = 0; i < 6 * 60; i++) {
                 const size_t runs = i < 6 * 40 && i / 6 < 4096u >> log2 ? i / 6 + 1 : test_below(4096u >> log2) + 1;
 
-                check_runs(&backends[b], x[i % 3], y[i / 3 % 2], log2, runs);
+                check_runs(b, x[i % 3], y[i / 3 % 2], log2, runs);
             }
         }
     }
@@ -800,11 +791,10 @@ static void test_runs(void **unused)
 static void test_spread(void **unused)
 {
     enum { ROWS = 7, COLUMNS = 80 };
-    kernel_backend backends[MOST_BACKENDS];
-    const size_t count = kernel_backends(backends);
 
     (void)unused;
-    for (size_t b = 0; b < count; b++) {
+    FOR_EACH_KERNELS(b)
+    {
         for (size_t n = 1; n <= COLUMNS; n++) {
             float values[ROWS];
             float expected[ROWS * COLUMNS];
@@ -813,8 +803,8 @@ static void test_spread(void **unused)
 
             test_fill(values, NPUQ_FLOAT32, ROWS, true);
             npuq_rows_ref.spread(values, ROWS, n, expected);
-            backends[b].kernels->spread(values, ROWS, n, got);
-            test_same(got, expected, ROWS * n * sizeof *got, "spread, %s, n = %zu", backends[b].name, n);
+            b->kernels->spread(values, ROWS, n, got);
+            test_same(got, expected, ROWS * n * sizeof *got, "spread, %s, n = %zu", b->name, n);
             test_guarded_free(&to);
         }
     }
@@ -825,13 +815,12 @@ enum { RANGES = 48 };
 
 static void check_parameters(const float *hi, const float *lo, size_t n)
 {
-    kernel_backend backends[MOST_BACKENDS];
-    const size_t count = kernel_backends(backends);
     test_guarded memory[2];
     const float *at_hi = guarded_floats(&memory[0], hi, n, whole_lanes(n));
     const float *at_lo = guarded_floats(&memory[1], lo, n, whole_lanes(n));
 
-    for (size_t b = 0; b < count; b++) {
+    FOR_EACH_KERNELS(b)
+    {
         for (int form = NPUQ_ASYMMETRIC; form <= NPUQ_SYMMETRIC_BLOCK; form++) {
             for (int i4 = 0; i4 < 2; i4++) {
                 const npuq_type y = i4 ? NPUQ_TYPE_QUINT4X2 : NPUQ_TYPE_INT8;
@@ -839,12 +828,12 @@ static void check_parameters(const float *hi, const float *lo, size_t n)
                 float got[3][RANGES];
 
                 npuq_rows_ref.parameters((npuq_dynamic_form)form, y, hi, lo, n, expected[0], expected[1], expected[2]);
-                backends[b].kernels->parameters((npuq_dynamic_form)form, y, at_hi, at_lo, n, got[0], got[1], got[2]);
+                b->kernels->parameters((npuq_dynamic_form)form, y, at_hi, at_lo, n, got[0], got[1], got[2]);
                 for (int i = 0; i < 3; i++) {
                     canonical(expected[i], n);
                     canonical(got[i], n);
                     test_same(got[i], expected[i], n * sizeof *got[i], "%s, form %d, int%d, ranges from %a to %a: %s",
-                              backends[b].name, form, i4 ? 4 : 8, (double)lo[0], (double)hi[0],
+                              b->name, form, i4 ? 4 : 8, (double)lo[0], (double)hi[0],
                               i == 0   ? "scale"
                               : i == 1 ? "offset"
                                        : "back");

@@ -179,21 +179,19 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
 /* Calls visit for each kernel of each backend but ref; skips the test without another backend. */
 static void for_each_kernel(void (*visit)(const kernel_backend *backend, integer_kernel k))
 {
-    kernel_backend backends[MOST_BACKENDS];
-    const size_t count = kernel_backends(backends);
-
-    for (size_t b = 0; b < count; b++) {
+    FOR_EACH_KERNELS(b)
+    {
         for (npuq_type x = 0; x < NPUQ_ROW_TYPES; x++) {
             for (npuq_type y = 0; y < NPUQ_ROW_TYPES; y++) {
-                assert_int_equal(!npuq_rows_ref.dequant[y][x], !backends[b].kernels->dequant[y][x]);
+                assert_int_equal(!npuq_rows_ref.dequant[y][x], !b->kernels->dequant[y][x]);
                 if (npuq_rows_ref.dequant[y][x]) {
-                    visit(&backends[b], (integer_kernel){x, y});
+                    visit(b, (integer_kernel){x, y});
                 }
             }
         }
-        print_message("%s is equal to ref\n", backends[b].name);
+        print_message("%s is equal to ref\n", b->name);
     }
-    if (count == 0) {
+    if (!kernel_backends()->name) {
         print_message("no backend but ref here\n");
         skip();
     }

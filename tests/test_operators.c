@@ -331,7 +331,7 @@ static void rebound(const trial *t, npuq_call *prepared)
     for (int slot = 0; slot < SLOTS; slot++) {
         const test_view *view = &t->d.views[slot];
 
-        if (elsewhere.given[slot] && test_operand_of((enum slot)slot) >= 0) {
+        if (elsewhere.given[slot] && test_operand_of(elsewhere.op, (enum slot)slot) >= 0) {
             memory[slot] = allocate(view->size);
             memset(memory[slot], 0x3C, view->size);
             elsewhere.tensors[slot].data = memory[slot] + ((unsigned char *)view->tensor.data - view->guarded.memory);
@@ -341,7 +341,7 @@ static void rebound(const trial *t, npuq_call *prepared)
     run_all(prepared);
     for (int slot = 0; slot < SLOTS; slot++) {
         if (memory[slot]) {
-            check_ok(npuq_call_rebind(prepared, (npuq_operand)test_operand_of((enum slot)slot),
+            check_ok(npuq_call_rebind(prepared, (npuq_operand)test_operand_of(elsewhere.op, (enum slot)slot),
                                       t->d.call.tensors[slot].data));
         }
     }
@@ -745,13 +745,14 @@ static bool draw_matrix(test_drawing *d, int64_t rows, int64_t cols)
  * more than one block. */
 static bool draw_any(test_drawing *d)
 {
-    const enum test_operator op = d->call.op;
-    const int least = op == TEST_GROUP_QUANT ? 2 : op == TEST_ANTI_QUANT || test_takes_ranges_only(op) ? 0 : 1;
+    int least;
+    int most;
 
+    test_ranks_of(d->call.op, &least, &most);
     d->all_contiguous = test_one_in(3);
     d->large = test_one_in(4);
     d->has_shape = !test_one_in(3);
-    d->ndim = op == TEST_GROUP_QUANT ? 2 : op == TEST_TRANS_QUANT_PARAM ? 1 : (int)test_between(least, 8);
+    d->ndim = (int)test_between(least, most);
     for (int i = 0; i < d->ndim; i++) {
         d->shape[i] = test_one_in(6) ? 1 : test_between(1, d->ndim <= 2 ? 70 : d->ndim <= 4 ? 7 : 3);
     }
@@ -769,10 +770,8 @@ static bool draw_any(test_drawing *d)
 /* The operators on rows of x. */
 static bool is_whole(enum test_operator op)
 {
-#define IS_WHOLE_WITH(NAME) | 1u << TEST_##NAME
-#define IS_WHOLE_WITHOUT(NAME)
-#define IS_WHOLE(name, NAME, EXECUTOR) IS_WHOLE_##EXECUTOR(NAME)
-    return ((0u EACH_OPERATOR(IS_WHOLE)) >> op & 1) != 0;
+#define ONE_MORE(name, NAME, EXECUTOR) +1
+    return test_takes_executor(op) && op < 0 EACH_OPERATOR(ONE_MORE);
 }
 
 /* Rows without gaps, which the library joins, and some that are too long or too few. Or with gaps, also of a power of
@@ -845,31 +844,21 @@ static bool draw_shards(test_drawing *d)
            (d->call.op == TEST_GROUP_QUANT || (is_whole(d->call.op) && test_finds_ranges(d->call.op)));
 }
 
-/* Of draw_any(), enough that all combinations of types, options and ranks occur. */
-static const int any_rounds[TEST_OPERATORS] = {
-    [TEST_QUANTIZE] = 9600,
-    [TEST_GROUP_QUANT] = 1100,
-    [TEST_TRANS_QUANT_PARAM] = 1100,
-    [TEST_DYNAMIC_QUANT_ASYMMETRIC] = 2700,
-    [TEST_DYNAMIC_QUANT] = 2700,
-    [TEST_DYNAMIC_BLOCK_QUANT] = 4000,
-    [TEST_DYNAMIC_QUANT_MIN_MAX] = 1400,
-    [TEST_DYNAMIC_QUANT_PARAMS] = 1400,
-    [TEST_DYNAMIC_QUANT_APPLY] = 1400,
-    [TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS] = 1400,
-    [TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY] = 1400,
-    [TEST_ANTI_QUANT] = 1100,
-    [TEST_DEQUANT] = 1600,
-    [TEST_REQUANT] = 1500,
+/* More of draw_any(), for operators of many options: so that all combinations of types, options and ranks occur. */
+static const int more_rounds[TEST_OPERATORS] = {
+    [TEST_QUANTIZE] = 8000,
+    [TEST_DYNAMIC_QUANT_ASYMMETRIC] = 1100,
+    [TEST_DYNAMIC_QUANT] = 1100,
+    [TEST_DYNAMIC_BLOCK_QUANT] = 2400,
 };
 
 static const struct kind {
     const char *name;
     draw_function *draw;
-    int rounds;        /* for each operator; 0: any_rounds */
+    int rounds;        /* for each operator */
     way_function *way; /* besides at_once(); null: any */
 } kinds[] = {
-    {"any", draw_any, 0, NULL},
+    {"any", draw_any, 1600, NULL},
     {"short rows", draw_short_rows, 1000, NULL},
     {"dense rows", draw_dense_rows, 168, NULL},
     {"long rows", draw_long_rows, 18, NULL},
@@ -920,7 +909,7 @@ static void test_kind(void **state)
 
     now.kind = kind->name;
     for (now.op = 0; now.op < TEST_OPERATORS; now.op++) {
-        const int rounds = test_rounds(kind->rounds > 0 ? kind->rounds : any_rounds[now.op]);
+        const int rounds = test_rounds(kind->rounds + (kind->draw == draw_any ? more_rounds[now.op] : 0));
 
         for (now.number = 0; now.number < rounds; now.number++) {
             test_drawing d = {.choose = test_below, .add = test_add_view, .call.op = now.op, .all_contiguous = true};

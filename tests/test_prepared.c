@@ -145,7 +145,7 @@ static void try_rebind(const test_drawing *d, npuq_call *prepared, enum slot slo
     npuq_call *call = expected == NPUQ_OK ? &copy : prepared;
 
     (void)npuq_set_backend((npuq_backend)-1); /* another message */
-    CHECK(npuq_call_rebind(call, (npuq_operand)test_operand_of(slot), (void *)data) == expected);
+    CHECK(npuq_call_rebind(call, (npuq_operand)test_operand_of(op, slot), (void *)data) == expected);
     if (expected != NPUQ_OK) {
         CHECK(!strstr(npuq_last_error(), "backend: ") && strstr(npuq_last_error(), "; expected "));
         CHECK((data % npuq_dtype_size(d->call.tensors[slot].dtype) != 0) ==
@@ -226,8 +226,8 @@ static void test_refusals(void **unused)
 
             FOR_EACH_GIVEN(&d, slot)
             {
-                if (test_operand_of(slot) >= 0) {
-                    given[test_operand_of(slot)] = true;
+                if (test_operand_of(op, slot) >= 0) {
+                    given[test_operand_of(op, slot)] = true;
                     try_places(&d, &prepared, slot);
                 }
             }
@@ -281,7 +281,7 @@ static void test_sizes_0(void **unused)
                 CHECK((npuq_call_units(&prepared) > 0) == (outputs > 0));
                 FOR_EACH_GIVEN(&d, slot)
                 {
-                    if (test_operand_of(slot) >= 0) {
+                    if (test_operand_of(op, slot) >= 0) {
                         try_places(&d, &prepared, slot);
                     }
                 }

@@ -43,13 +43,12 @@ static void free_windows(windows *w)
     assert_int_equal(munmap(w->memory, w->size * w->times), 0);
 }
 
-static bool skips(void)
+static void skip_if_small(void)
 {
     if (sizeof(size_t) < 8) {
         print_message("an address space of 32 bits: no tensor is that big\n");
-        return true;
+        skip();
     }
-    return false;
 }
 
 typedef struct big {
@@ -91,22 +90,18 @@ static const int64_t elements = (int64_t)PERIOD * PERIODS;
 static void test_big_quantize(void **unused)
 {
     const size_t period = PERIOD;
-    const int64_t words = elements / 8;
-    const int64_t one = 1;
     float scale = 3.7f;
     float zero_point = -1.5f;
-    const npuq_tensor scales = npuq_tensor_contiguous(&scale, NPUQ_FLOAT32, 1, &one);
-    const npuq_tensor zero_points = npuq_tensor_contiguous(&zero_point, NPUQ_FLOAT32, 1, &one);
+    const npuq_tensor scales = npuq_vector(&scale, NPUQ_FLOAT32, 1);
+    const npuq_tensor zero_points = npuq_vector(&zero_point, NPUQ_FLOAT32, 1);
 
     (void)unused;
-    if (skips()) {
-        skip();
-    }
+    skip_if_small();
     for (int i = 0; i < 2; i++) {
         const npuq_dtype type = i == 0 ? NPUQ_INT8 : NPUQ_QUINT4X2;
         big b = make_big(NPUQ_FLOAT16, type);
-        const npuq_tensor x = npuq_tensor_contiguous(b.x.memory, NPUQ_FLOAT16, 1, &elements);
-        const npuq_tensor y = npuq_tensor_contiguous(b.y.memory, type, 1, i == 0 ? &elements : &words);
+        const npuq_tensor x = npuq_vector(b.x.memory, NPUQ_FLOAT16, elements);
+        const npuq_tensor y = npuq_vector(b.y.memory, type, i == 0 ? elements : elements / 8);
 
         npuq_ref_quantize(b.x.memory, NPUQ_REF_FLOAT16, &period, 1, &scale, NPUQ_REF_FLOAT32, 1, &zero_point,
                           NPUQ_REF_FLOAT32, -1, false, b.expected, i == 0 ? NPUQ_REF_INT8 : NPUQ_REF_QUINT4X2);
@@ -122,26 +117,20 @@ static void test_big_group_quant(void **unused)
     enum { H = 1 << 20, ROWS_OF_PERIOD = PERIOD / H };
     const int64_t shape[] = {(int64_t)PERIODS * ROWS_OF_PERIOD, H};
     const int64_t scale_shape[] = {2, H};
-    const int64_t groups = 2;
     int64_t ends[] = {shape[0] - ROWS_OF_PERIOD, shape[0]};
     const int64_t period_end = ROWS_OF_PERIOD;
-    uint16_t *scale = malloc(2 * H * sizeof *scale);
-    big b;
+    static uint16_t scale[2 * H];
 
     (void)unused;
-    if (skips()) {
-        free(scale);
-        skip();
-    }
-    b = make_big(NPUQ_FLOAT16, NPUQ_INT8);
-    assert_non_null(scale);
+    skip_if_small();
+    big b = make_big(NPUQ_FLOAT16, NPUQ_INT8);
     test_fill(scale, NPUQ_BFLOAT16, H, true);
     memcpy(scale + H, scale, H * sizeof *scale); /* equal groups, so that y repeats */
 
     const npuq_tensor x = npuq_tensor_contiguous(b.x.memory, NPUQ_FLOAT16, 2, shape);
     const npuq_tensor y = npuq_tensor_contiguous(b.y.memory, NPUQ_INT8, 2, shape);
     const npuq_tensor scales = npuq_tensor_contiguous(scale, NPUQ_BFLOAT16, 2, scale_shape);
-    const npuq_tensor group_index = npuq_tensor_contiguous(ends, NPUQ_INT64, 1, &groups);
+    const npuq_tensor group_index = npuq_vector(ends, NPUQ_INT64, 2);
 
     npuq_ref_group_quant(b.x.memory, NPUQ_REF_FLOAT16, ROWS_OF_PERIOD, H, scale, NPUQ_REF_BFLOAT16, 1, &period_end,
                          NULL, b.expected, NPUQ_REF_INT8);
@@ -154,7 +143,6 @@ static void test_big_group_quant(void **unused)
     assert_true(npuq_call_units(&prepared) >= (size_t)elements / 4096);
     npuq_call_run(&prepared, 0, SIZE_MAX);
     check_big(&b, "group_quant, prepared");
-    free(scale);
 }
 
 /* The way back from words to elements, of one scale and of one for each of 2^20 columns. */
@@ -165,9 +153,7 @@ static void test_big_anti_quant(void **unused)
     static uint16_t scale[H];
 
     (void)unused;
-    if (skips()) {
-        skip();
-    }
+    skip_if_small();
     test_fill(scale, NPUQ_FLOAT16, H, true);
     for (int i = 0; i < 2; i++) {
         const npuq_dtype type = i == 0 ? NPUQ_INT8 : NPUQ_QUINT4X2;
@@ -198,9 +184,7 @@ static void test_big_sums(void **unused)
     const npuq_tensor word_view = npuq_vector(&word, NPUQ_UINT64, 1);
 
     (void)unused;
-    if (skips()) {
-        skip();
-    }
+    skip_if_small();
     test_fill(scale, NPUQ_FLOAT32, H, true);
     test_fill(activation_scale, NPUQ_FLOAT32, ROWS_OF_PERIOD, true);
     for (int64_t r = ROWS_OF_PERIOD; r < shape[0]; r++) { /* so that y repeats */
@@ -228,12 +212,9 @@ static void test_big_sums(void **unused)
 static void test_big_dynamic(void **unused)
 {
     const int64_t shape[] = {1, elements};
-    const int64_t one = 1;
 
     (void)unused;
-    if (skips()) {
-        skip();
-    }
+    skip_if_small();
     for (int i = 0; i < 7; i++) {
         const npuq_quant_mode mode = i % 3 == 0 ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
         const bool in_steps = i >= 5;
@@ -248,8 +229,8 @@ static void test_big_dynamic(void **unused)
         float max;
         const npuq_tensor x = npuq_tensor_contiguous(b.x.memory, NPUQ_FLOAT16, 2, shape);
         const npuq_tensor y = npuq_tensor_contiguous(b.y.memory, NPUQ_INT8, 2, shape);
-        const npuq_tensor scales = npuq_tensor_contiguous(&scale, NPUQ_FLOAT32, 1, &one);
-        const npuq_tensor offsets = npuq_tensor_contiguous(&offset, NPUQ_FLOAT32, 1, &one);
+        const npuq_tensor scales = npuq_vector(&scale, NPUQ_FLOAT32, 1);
+        const npuq_tensor offsets = npuq_vector(&offset, NPUQ_FLOAT32, 1);
         const npuq_tensor mins = npuq_vector(&min, NPUQ_FLOAT32, 1);
         const npuq_tensor maxs = npuq_vector(&max, NPUQ_FLOAT32, 1);
 
@@ -289,19 +270,15 @@ static void test_big_dynamic(void **unused)
 /* Blocks of one row, all with one scale; then one block of the whole row. */
 static void test_big_blocks(void **unused)
 {
-    const int64_t many[] = {PERIODS};
-    const int64_t one = 1;
     static float scales[PERIODS];
 
     (void)unused;
-    if (skips()) {
-        skip();
-    }
+    skip_if_small();
     for (int i = 0; i < 2; i++) {
         big b = make_big(NPUQ_FLOAT16, NPUQ_INT8);
-        const npuq_tensor x = npuq_tensor_contiguous(b.x.memory, NPUQ_FLOAT16, 1, &elements);
-        const npuq_tensor y = npuq_tensor_contiguous(b.y.memory, NPUQ_INT8, 1, &elements);
-        const npuq_tensor scale = npuq_tensor_contiguous(scales, NPUQ_FLOAT32, 1, i == 0 ? many : &one);
+        const npuq_tensor x = npuq_vector(b.x.memory, NPUQ_FLOAT16, elements);
+        const npuq_tensor y = npuq_vector(b.y.memory, NPUQ_INT8, elements);
+        const npuq_tensor scale = npuq_vector(scales, NPUQ_FLOAT32, i == 0 ? PERIODS : 1);
         float expected_scale;
 
         npuq_ref_dynamic_block_quant(b.x.memory, NPUQ_REF_FLOAT16, 1, PERIOD, PERIOD, 0.0f, b.expected, NPUQ_REF_INT8,
@@ -318,20 +295,16 @@ static void test_big_blocks(void **unused)
 static void test_big_strides(void **unused)
 {
     const int64_t shape[] = {PERIODS, 1000};
-    const int64_t one = 1;
     const size_t extents[] = {PERIODS, 1000};
     float scale = 1.0f;
-    const npuq_tensor scales = npuq_tensor_contiguous(&scale, NPUQ_FLOAT32, 1, &one);
+    const npuq_tensor scales = npuq_vector(&scale, NPUQ_FLOAT32, 1);
     static uint16_t x_elements[PERIODS][1000];
     static int8_t expected[PERIODS][1000];
     static int8_t contiguous[PERIODS][1000];
-    big b;
 
     (void)unused;
-    if (skips()) {
-        skip();
-    }
-    b = make_big(NPUQ_FLOAT16, NPUQ_INT8);
+    skip_if_small();
+    big b = make_big(NPUQ_FLOAT16, NPUQ_INT8);
     for (size_t r = 0; r < PERIODS; r++) {
         memcpy(x_elements[r], b.x.memory, sizeof x_elements[r]);
     }
@@ -367,10 +340,9 @@ static void test_beyond_everything(void **unused)
         {{INT64_C(1) << 20, INT64_C(1) << 20}, {INT64_C(1) << 40, 1}},
         {{2, INT64_C(1) << 62}, {1, -2}},
     };
-    const int64_t one = 1;
     float memory[4] = {0};
     float scale = 1.0f;
-    const npuq_tensor scales = npuq_tensor_contiguous(&scale, NPUQ_FLOAT32, 1, &one);
+    const npuq_tensor scales = npuq_vector(&scale, NPUQ_FLOAT32, 1);
 
     (void)unused;
     for (size_t i = 0; i < sizeof views / sizeof views[0]; i++) {
@@ -381,9 +353,7 @@ static void test_beyond_everything(void **unused)
         assert_int_equal(npuq_quantize(&x, &scales, NULL, -1, true, &y, NULL), NPUQ_ERROR_LAYOUT);
         assert_non_null(strstr(npuq_last_error(), "quantize: "));
     }
-    for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++) {
-        assert_true(memory[i] == 0.0f);
-    }
+    assert_true(memory[0] == 0.0f && memory[1] == 0.0f && memory[2] == 0.0f && memory[3] == 0.0f);
 }
 
 /* ---- many small rows, and dimensions of 1 ---- */

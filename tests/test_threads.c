@@ -73,7 +73,7 @@ static bool run_copy(const npuq_call *prepared, const test_copy *own)
 
     for (int slot = 0; slot < SLOTS; slot++) {
         if (own->outputs.bytes[slot]) {
-            is_rebound = npuq_call_rebind(&call, (npuq_operand)test_operand_of((enum slot)slot),
+            is_rebound = npuq_call_rebind(&call, (npuq_operand)test_operand_of(own->call.op, (enum slot)slot),
                                           own->call.tensors[slot].data) == NPUQ_OK &&
                          is_rebound;
         }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes the worked examples of the operators: .npy files, examples.txt with a command line for each, and examples.h with
-the same calls for tests in C. With --check it writes nothing, and fails if a file has other contents.
+"""Writes the worked examples of the operators: .npy files, and examples.txt with a command line for each. With --check it
+writes nothing, and fails if a file has other contents. With --header it prints examples.h, the same calls for C.
 
 Nothing here computes an operator's formula: all numbers are written out. The "device" examples are printed in the
 operators' documentation as results of a device. Results are compared in every bit.
@@ -505,11 +505,13 @@ example("requant bias", "requant", {**clamped_twice, "bias": np.array([0, 0, 0, 
         {"y": np.array([55, -56, 2, 2], i1)})
 
 contents["examples.txt"] = "".join(lines).encode()
-contents["examples.h"] = examples_h().encode()
+if sys.argv[1:] == ["--header"]:
+    print(examples_h(), end="")
+    sys.exit()
 if sys.argv[1:] == ["--check"]:
     found = {}
     for entry in os.scandir(HERE):
-        if entry.name.endswith((".npy", ".txt", ".h")):
+        if entry.name.endswith((".npy", ".txt")):
             with open(entry.path, "rb") as file:
                 found[entry.name] = file.read()
     differing = sorted(name for name in {*found, *contents} if found.get(name) != contents.get(name))

@@ -652,7 +652,7 @@ static bool rebind(const call *c, npuq_call *prepared)
     FOR_EACH_ARGUMENT(c, i)
     {
         const argument *a = &c->arguments[i];
-        const int operand = test_operand_of((enum slot)i);
+        const int operand = test_operand_of(c->drawing.call.op, (enum slot)i);
         if (a->given && operand >= 0) {
             const npuq_status status = npuq_call_rebind(prepared, (npuq_operand)operand, a->tensor.data);
             if ((status == NPUQ_ERROR_LAYOUT && may_meet(c)) || (status == NPUQ_ERROR_ARGUMENT && is_in_place(c))) {
