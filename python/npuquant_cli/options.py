@@ -210,6 +210,7 @@ class Row(NamedTuple):
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 
+
 def operator_of(command: str) -> Optional[facts.Operator]:
     """The library's operator; None for quant-matmul, which calls two."""
     return facts.OPERATORS.get(command.replace("-", "_"))
