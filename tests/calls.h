@@ -65,6 +65,12 @@ bool test_finds_ranges(enum test_operator op);
 void test_ranks_of(enum test_operator op, int *least, int *most);
 bool test_is_output(enum test_operator op, enum slot slot);
 bool test_is_optional(enum test_operator op, enum slot slot);
+#define FOR_EACH_GIVEN(call, SLOT)                                                                                     \
+    for (enum slot SLOT = 0; SLOT < SLOTS; SLOT++)                                                                     \
+        if ((call)->given[SLOT])
+#define FOR_EACH_OUTPUT(call, SLOT)                                                                                    \
+    FOR_EACH_GIVEN(call, SLOT)                                                                                         \
+    if (test_is_output((call)->op, SLOT))
 /* The operand of npuq_call_rebind(), or -1 if the argument cannot be replaced. */
 int test_operand_of(enum test_operator op, enum slot slot);
 

@@ -49,8 +49,7 @@ static void add_input(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndi
         view = test_view_make(dtype, ndim, view.tensor.shape, TEST_CONTIGUOUS);
     }
     const size_t count = test_count(ndim, view.tensor.shape);
-    void *elements = malloc(count * npuq_dtype_size(dtype) + 1);
-    assert_non_null(elements);
+    void *elements = test_allocate(count * npuq_dtype_size(dtype));
     const bool finite = !chance(d, 3);
     const bool few = !finite && chance(d, 2) && count > 16; /* NaN and infinities in one place only */
     if (d->fill) {
@@ -94,10 +93,9 @@ void test_add_view(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndim, 
 
 void test_free_drawing(test_drawing *d)
 {
-    for (int slot = 0; slot < SLOTS; slot++) {
-        if (d->call.given[slot]) {
-            test_view_free(&d->views[slot]);
-        }
+    FOR_EACH_GIVEN(&d->call, slot)
+    {
+        test_view_free(&d->views[slot]);
     }
 }
 
@@ -133,9 +131,8 @@ npuq_call test_draw_prepared(test_drawing *d)
 
 size_t *test_shuffled(size_t count)
 {
-    size_t *order = malloc((count + 1) * sizeof *order);
+    size_t *order = test_allocate(count * sizeof *order);
 
-    assert_non_null(order);
     for (size_t i = 0; i < count; i++) {
         const size_t other = test_below(i + 1);
 
@@ -161,17 +158,11 @@ void test_run_chunks(const npuq_call *prepared)
 
 /* ---- what they write -------------------------------------------------------------------------------------------- */
 
-static bool is_given_output(const test_drawing *d, int slot)
-{
-    return d->call.given[slot] && test_is_output(d->call.op, (enum slot)slot);
-}
-
 void test_restore_outputs(const test_drawing *d)
 {
-    for (int slot = 0; slot < SLOTS; slot++) {
-        if (is_given_output(d, slot)) {
-            memcpy(d->views[slot].guarded.memory, d->views[slot].before, d->views[slot].size);
-        }
+    FOR_EACH_OUTPUT(&d->call, slot)
+    {
+        memcpy(d->views[slot].guarded.memory, d->views[slot].before, d->views[slot].size);
     }
 }
 
@@ -182,12 +173,10 @@ test_outcome test_expect_outcome(const test_drawing *d)
     if (test_call_run(&d->call) != NPUQ_OK) {
         fail_msg("%s", npuq_last_error());
     }
-    for (int slot = 0; slot < SLOTS; slot++) {
-        if (is_given_output(d, slot)) {
-            outcome.bytes[slot] = malloc(d->views[slot].size + 1);
-            assert_non_null(outcome.bytes[slot]);
-            memcpy(outcome.bytes[slot], d->views[slot].guarded.memory, d->views[slot].size);
-        }
+    FOR_EACH_OUTPUT(&d->call, slot)
+    {
+        outcome.bytes[slot] = test_allocate(d->views[slot].size);
+        memcpy(outcome.bytes[slot], d->views[slot].guarded.memory, d->views[slot].size);
     }
     test_restore_outputs(d);
     return outcome;
@@ -204,18 +193,17 @@ test_copy test_copy_call(const test_drawing *d)
 {
     test_copy copy = {.call = d->call};
 
-    for (int slot = 0; slot < SLOTS; slot++) {
+    FOR_EACH_OUTPUT(&d->call, slot)
+    {
         const test_view *view = &d->views[slot];
 
-        if (is_given_output(d, slot)) {
-            copy.outputs.bytes[slot] = malloc(view->size + 1);
-            if (!copy.outputs.bytes[slot]) {
-                abort();
-            }
-            memcpy(copy.outputs.bytes[slot], view->before, view->size);
-            copy.call.tensors[slot].data =
-                copy.outputs.bytes[slot] + ((unsigned char *)view->tensor.data - view->guarded.memory);
+        copy.outputs.bytes[slot] = malloc(view->size + 1);
+        if (!copy.outputs.bytes[slot]) {
+            abort();
         }
+        memcpy(copy.outputs.bytes[slot], view->before, view->size);
+        copy.call.tensors[slot].data =
+            copy.outputs.bytes[slot] + ((unsigned char *)view->tensor.data - view->guarded.memory);
     }
     return copy;
 }
@@ -238,13 +226,13 @@ bool test_copy_is(const test_copy *copy, const test_drawing *d, const test_outco
 
 void test_check_outcome(const test_drawing *d, const test_outcome *expected, const char *name, const char *how)
 {
-    for (int slot = 0; slot < SLOTS; slot++) {
+    FOR_EACH_GIVEN(&d->call, slot)
+    {
         const test_view *view = &d->views[slot];
+        const bool is_output = expected && test_is_output(d->call.op, slot);
 
-        if (d->call.given[slot]) {
-            test_same(view->guarded.memory, expected && is_given_output(d, slot) ? expected->bytes[slot] : view->before,
-                      view->size, "%s, %s: %s", name, slot_names[slot], how);
-        }
+        test_same(view->guarded.memory, is_output ? expected->bytes[slot] : view->before, view->size, "%s, %s: %s",
+                  name, slot_names[slot], how);
     }
     test_restore_outputs(d);
 }

@@ -222,6 +222,14 @@ void test_fill(void *data, npuq_dtype dtype, size_t n, bool finite)
 
 /* ---- memory ---- */
 
+void *test_allocate(size_t size)
+{
+    void *memory = malloc(size + 1);
+
+    assert_non_null(memory);
+    return memory;
+}
+
 /* Pages of each system: their size, how to get some, make one fault, and give them back. Where no page can fault, a
  * pattern fills the guards, and a test fails if it changed. */
 #if defined(_WIN32)
@@ -466,8 +474,7 @@ test_view test_view_make(npuq_dtype dtype, int ndim, const int64_t *shape, test_
         bytes = test_random();
         memcpy(view.guarded.memory + i, &bytes, view.size - i < sizeof bytes ? view.size - i : sizeof bytes);
     }
-    view.before = malloc(view.size + 1);
-    assert_non_null(view.before);
+    view.before = test_allocate(view.size);
     memcpy(view.before, view.guarded.memory, view.size);
     return view;
 }
@@ -534,9 +541,8 @@ void test_view_any_flags(const npuq_tensor *words)
     const size_t count = test_count(words->ndim, words->shape);
     const uint64_t fields = (uint64_t)0x3FF << 37;
     const uint64_t random = test_one_in(2) ? fields : 0; /* 0: scales alone */
-    uint64_t *elements = malloc(count * sizeof *elements + 1);
+    uint64_t *elements = test_allocate(count * sizeof *elements);
 
-    assert_non_null(elements);
     test_view_read(words, elements);
     for (size_t i = 0; i < count; i++) {
         elements[i] = (elements[i] & ~fields) | (test_random() & random);
@@ -558,9 +564,8 @@ void test_view_untouched_outside(const test_view *view)
     const size_t size = npuq_dtype_size(view->tensor.dtype);
     const ptrdiff_t first = (unsigned char *)view->tensor.data - view->guarded.memory;
     npuq_tensor old = view->tensor;
-    unsigned char *elements = malloc(test_count(old.ndim, old.shape) * size + 1);
+    unsigned char *elements = test_allocate(test_count(old.ndim, old.shape) * size);
 
-    assert_non_null(elements);
     old.data = view->before + first;
     test_view_read(&old, elements);
     test_view_write(&view->tensor, elements);

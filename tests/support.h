@@ -52,6 +52,9 @@ uint16_t test_to_half(float value, npuq_dtype dtype);
 
 /* ---- memory ---- */
 
+/* So many bytes, not null; the caller frees them. */
+void *test_allocate(size_t size);
+
 /* Memory between two pages that fault: `gap` bytes before the second page, or behind the first. On WebAssembly no page
  * faults: freeing the memory checks the bytes around it. */
 typedef struct test_guarded {

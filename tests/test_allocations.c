@@ -156,10 +156,11 @@ bool check_allocations(size_t (*so_far)(void), bool asks_first)
             }
             CHECK(test_call_prepare(&prepared, &d.call) == NPUQ_OK);
             CHECK((npuq_call_run(&prepared, 0, npuq_call_units(&prepared)), true));
-            for (int slot = 0; slot < SLOTS; slot++) {
-                const int operand = test_operand_of(d.call.op, (enum slot)slot);
+            FOR_EACH_GIVEN(&d.call, slot)
+            {
+                const int operand = test_operand_of(d.call.op, slot);
 
-                if (d.call.given[slot] && operand >= 0) {
+                if (operand >= 0) {
                     CHECK(npuq_call_rebind(&prepared, (npuq_operand)operand, d.call.tensors[slot].data) == NPUQ_OK);
                 }
             }

@@ -298,8 +298,7 @@ static bool is_in_first_place(const struct diagnosis *diagnosis, const struct hy
 /* A dump with one mistake: a finding that gives the same bits names that mistake, and the commonest comes first. */
 static void check_mistake(const struct random_call *random, const struct hypothesis *hypothesis)
 {
-    size_t *row_of = malloc(random->call.rows * sizeof *row_of);
-    assert_non_null(row_of);
+    size_t *row_of = test_allocate(random->call.rows * sizeof *row_of);
     const struct variant variant = example_of(hypothesis, &random->call, row_of);
     struct dump dump = predict_dump(random, &variant);
     const size_t differing = count_differences(random->results, dump.results);
@@ -447,12 +446,11 @@ static void test_equal_scales(void **unused)
 /* A dump of a call with a mistake, and sometimes noise. */
 static struct dump make_dump(const struct random_call *random)
 {
-    size_t *row_of = malloc((random->call.rows + 1) * sizeof *row_of);
+    size_t *row_of = test_allocate(random->call.rows * sizeof *row_of);
     struct dump dump;
     int h;
     int tries = 0;
 
-    assert_non_null(row_of);
     do {
         h = (int)test_below((size_t)hypothesis_count);
         assert_true(tries++ < 100000); /* else no hypothesis belongs to the operator */

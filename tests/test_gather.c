@@ -19,10 +19,9 @@ static void check_copy(npuq_dtype dtype, const int64_t *shape)
     const size_t bytes = test_count(2, shape) * npuq_dtype_size(dtype);
     test_view from = test_view_make(dtype, 2, shape, test_one_in(4) ? TEST_CONTIGUOUS : TEST_BROADCAST);
     test_view to = test_view_make(dtype, 2, shape, test_one_in(4) ? TEST_CONTIGUOUS : TEST_STRIDED);
-    void *expected = malloc(bytes);
-    void *got = malloc(bytes);
+    void *expected = test_allocate(bytes);
+    void *got = test_allocate(bytes);
 
-    assert_true(expected && got);
     npuq_copy_tile(strided(&to.tensor), strided(&from.tensor), npuq_dtype_size(dtype), (size_t)shape[0],
                    (size_t)shape[1]);
     test_view_read(&from.tensor, expected);

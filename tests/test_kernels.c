@@ -129,7 +129,7 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     const size_t y_span = (rows - 1) * y_step + y_bytes;
     const bool at_end = test_one_in(2);
     const size_t params = id.kind == UNIFORM || id.kind == SMOOTH_AFFINE ? rows * step + 1 : n;
-    unsigned char *expected = malloc(y_span + 2 * PAD);
+    unsigned char *expected = test_allocate(y_span + 2 * PAD);
     float hi[2][MAX_ROWS];
     float lo[2][MAX_ROWS];
     char line[256];
@@ -140,7 +140,6 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     now.rows = rows;
     now.x_gap = gap * x_size % 64;
     now.y_gap = (gap + gap / 16) * y_align % 64;
-    assert_non_null(expected);
     for (size_t i = 0; i < n + MAX_ROWS; i++) {
         r->scale[i] = random_scale(kind);
         r->offset[i] = random_offset();
@@ -233,9 +232,8 @@ static void check_lengths(void *context, kernel_id id)
 
 static void for_each_backend(void (*visit)(void *context, kernel_id id))
 {
-    rig *r = malloc(sizeof *r);
+    rig *r = test_allocate(sizeof *r);
 
-    assert_non_null(r);
     FOR_EACH_KERNELS(b)
     {
         sweep s = {b, r, 1};

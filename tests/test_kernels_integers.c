@@ -102,14 +102,13 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
     const size_t y_span = (rows - 1) * y_step + y_row;
     const bool from_int32 = k.x == NPUQ_TYPE_INT32;
     const size_t params = step ? n : 1;
-    unsigned char *expected = malloc(y_span + 2 * PAD);
+    unsigned char *expected = test_allocate(y_span + 2 * PAD);
     char line[192];
 
     now.backend = backend->name;
     now.k = k;
     now.n = n;
     now.rows = rows;
-    assert_non_null(expected);
 
     test_guarded x = test_guarded_make(x_span, test_one_in(2), gap * x_align % 64);
     test_guarded y = test_guarded_make(y_span + 2 * PAD, true, gap * y_align % 64);

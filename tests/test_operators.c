@@ -15,13 +15,6 @@
 
 #define COUNT(ARRAY) (sizeof(ARRAY) / sizeof(ARRAY)[0])
 
-static void *allocate(size_t size)
-{
-    void *memory = malloc(size + 1);
-    assert_non_null(memory);
-    return memory;
-}
-
 static void check_ok(npuq_status status)
 {
     if (status != NPUQ_OK) {
@@ -79,26 +72,23 @@ static trial try_drawing(test_drawing d)
     trial t = {.d = d};
 
     test_draw_elements(&t.d);
-    for (int slot = 0; slot < SLOTS; slot++) {
+    FOR_EACH_GIVEN(&t.d.call, slot)
+    {
         const npuq_tensor *tensor = &t.d.call.tensors[slot];
 
-        if (t.d.call.given[slot]) {
-            t.elements[slot] = allocate(test_count(tensor->ndim, tensor->shape) * npuq_dtype_size(tensor->dtype));
-            test_view_read(tensor, t.elements[slot]);
-        }
+        t.elements[slot] = test_allocate(test_count(tensor->ndim, tensor->shape) * npuq_dtype_size(tensor->dtype));
+        test_view_read(tensor, t.elements[slot]);
     }
     test_call_oracle(&t.d.call, t.elements);
-    for (int slot = 0; slot < SLOTS; slot++) {
+    FOR_EACH_OUTPUT(&t.d.call, slot)
+    {
         const test_view *view = &t.d.views[slot];
+        npuq_tensor tensor = view->tensor;
+        unsigned char *bytes = t.expected.bytes[slot] = test_allocate(view->size);
 
-        if (t.d.call.given[slot] && test_is_output(t.d.call.op, (enum slot)slot)) {
-            npuq_tensor tensor = view->tensor;
-            unsigned char *bytes = t.expected.bytes[slot] = allocate(view->size);
-
-            memcpy(bytes, view->before, view->size);
-            tensor.data = bytes + ((unsigned char *)tensor.data - view->guarded.memory);
-            test_view_write(&tensor, t.elements[slot]);
-        }
+        memcpy(bytes, view->before, view->size);
+        tensor.data = bytes + ((unsigned char *)tensor.data - view->guarded.memory);
+        test_view_write(&tensor, t.elements[slot]);
     }
     return t;
 }
@@ -178,7 +168,7 @@ static bool in_place(const trial *t)
     } else {
         check_ok(test_call_run(&call));
     }
-    void *got = allocate(test_count(x->tensor.ndim, x->tensor.shape) * sizeof(float));
+    void *got = test_allocate(test_count(x->tensor.ndim, x->tensor.shape) * sizeof(float));
     test_view_read(&x->tensor, got);
     test_same(got, t->elements[Y], test_count(x->tensor.ndim, x->tensor.shape) * sizeof(float), "%s, y over x",
               name_now());
@@ -237,7 +227,7 @@ static void one_unit_after_the_other(const trial *t, npuq_call *prepared)
     const size_t units = npuq_call_units(prepared);
     const bool counts = d->call.given[Y] && y->tensor.ndim > 0 && units < 50;
     const size_t width = counts ? test_count(y->tensor.ndim, y->tensor.shape) * npuq_dtype_size(y->tensor.dtype) : 0;
-    unsigned char *before = allocate(y->size);
+    unsigned char *before = test_allocate(y->size);
     size_t *order = test_shuffled(units);
 
     CHECK(units >= (elements + most - 1) / most);
@@ -281,7 +271,7 @@ static void no_units_and_half_of_them_again(const trial *t, npuq_call *prepared)
 /* The call and its first copy are gone. */
 static void copied_twice(const trial *t, npuq_call *prepared)
 {
-    npuq_call *copy = allocate(sizeof *copy);
+    npuq_call *copy = test_allocate(sizeof *copy);
 
     *copy = *prepared;
     memset(prepared, test_one_in(2) ? 0xA5 : 0, sizeof *prepared);
@@ -328,11 +318,12 @@ static void rebound(const trial *t, npuq_call *prepared)
     test_call elsewhere = t->d.call;
     unsigned char *memory[SLOTS] = {NULL};
 
-    for (int slot = 0; slot < SLOTS; slot++) {
+    FOR_EACH_GIVEN(&elsewhere, slot)
+    {
         const test_view *view = &t->d.views[slot];
 
-        if (elsewhere.given[slot] && test_operand_of(elsewhere.op, (enum slot)slot) >= 0) {
-            memory[slot] = allocate(view->size);
+        if (test_operand_of(elsewhere.op, slot) >= 0) {
+            memory[slot] = test_allocate(view->size);
             memset(memory[slot], 0x3C, view->size);
             elsewhere.tensors[slot].data = memory[slot] + ((unsigned char *)view->tensor.data - view->guarded.memory);
         }
@@ -358,7 +349,7 @@ static void spoil(const test_view *view)
     const size_t size = npuq_dtype_size(view->tensor.dtype);
     const size_t count = test_count(view->tensor.ndim, view->tensor.shape);
     const unsigned kind = (unsigned)test_below(4);
-    unsigned char *elements = allocate(count * size);
+    unsigned char *elements = test_allocate(count * size);
 
     for (size_t i = 0; i < count; i++) {
         const int64_t rows = (int64_t)test_below(40) - 10;
@@ -388,12 +379,9 @@ static bool after_a_change_of_groups_or_words(const trial *t)
         spoil(view);
         run_all(&prepared);
         memcpy(view->guarded.memory, view->before, view->size);
-        for (int slot = 0; slot < SLOTS; slot++) {
-            if (t->d.call.given[slot] && test_is_output(t->d.call.op, (enum slot)slot)) {
-                test_view_untouched_outside(&t->d.views[slot]);
-            } else if (t->d.call.given[slot]) {
-                test_view_untouched(&t->d.views[slot]);
-            }
+        FOR_EACH_GIVEN(&t->d.call, slot)
+        {
+            (test_is_output(t->d.call.op, slot) ? test_view_untouched_outside : test_view_untouched)(&t->d.views[slot]);
         }
     }
     return true;

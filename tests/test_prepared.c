@@ -72,10 +72,6 @@ static npuq_call prepare(const test_drawing *d)
     return prepared;
 }
 
-#define FOR_EACH_GIVEN(d, SLOT)                                                                                        \
-    for (enum slot SLOT = 0; SLOT < SLOTS; SLOT++)                                                                     \
-        if ((d)->call.given[SLOT])
-
 static void check_done(const test_drawing *d, const test_outcome *expected, const char *how)
 {
     test_check_outcome(d, expected, case_name(), how);
@@ -125,7 +121,7 @@ static npuq_status refusal_of(const test_drawing *d, enum slot slot, uintptr_t d
     if (data % npuq_dtype_size(tensor->dtype) != 0 || first > data || last < data) {
         return NPUQ_ERROR_LAYOUT;
     }
-    FOR_EACH_GIVEN(d, other)
+    FOR_EACH_GIVEN(&d->call, other)
     {
         const npuq_tensor *t = &d->call.tensors[other];
 
@@ -173,7 +169,7 @@ static void try_places(const test_drawing *d, npuq_call *prepared, enum slot slo
         try_rebind(d, prepared, slot, (uintptr_t)0 - size);
         try_rebind(d, prepared, slot, (uintptr_t)0 - (last - data) / size * size);
     }
-    FOR_EACH_GIVEN(d, other)
+    FOR_EACH_GIVEN(&d->call, other)
     {
         const npuq_tensor *t = &d->call.tensors[other];
 
@@ -224,7 +220,7 @@ static void test_refusals(void **unused)
             npuq_call prepared = prepare(&d);
             bool given[NPUQ_OPERAND_ROW_SCALE + 1] = {false};
 
-            FOR_EACH_GIVEN(&d, slot)
+            FOR_EACH_GIVEN(&d.call, slot)
             {
                 if (test_operand_of(op, slot) >= 0) {
                     given[test_operand_of(op, slot)] = true;
@@ -273,13 +269,12 @@ static void test_sizes_0(void **unused)
             if (test_call_prepare(&prepared, &d.call) == NPUQ_OK) {
                 test_outcome expected = test_expect_outcome(&d);
 
-                FOR_EACH_GIVEN(&d, slot)
+                FOR_EACH_OUTPUT(&d.call, slot)
                 {
-                    const npuq_tensor *t = &d.call.tensors[slot];
-                    outputs += test_is_output(op, slot) ? test_count(t->ndim, t->shape) : 0;
+                    outputs += test_count(d.call.tensors[slot].ndim, d.call.tensors[slot].shape);
                 }
                 CHECK((npuq_call_units(&prepared) > 0) == (outputs > 0));
-                FOR_EACH_GIVEN(&d, slot)
+                FOR_EACH_GIVEN(&d.call, slot)
                 {
                     if (test_operand_of(op, slot) >= 0) {
                         try_places(&d, &prepared, slot);

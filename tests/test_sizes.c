@@ -380,17 +380,13 @@ static void test_million_rows_of_one(void **unused)
 {
     enum { ROWS = 1000000 };
     const int64_t shape[] = {ROWS, 1};
-    float *x = malloc(ROWS * sizeof *x);
-    int32_t *sums = malloc(ROWS * sizeof *sums);
-    float *results[4]; /* scale and offset, ours and expected */
-    int8_t *y = malloc(ROWS);
-    int8_t *expected = malloc(ROWS);
+    static float x[ROWS];
+    static int32_t sums[ROWS];
+    static float results[4][ROWS]; /* scale and offset, ours and expected */
+    static int8_t y[ROWS];
+    static int8_t expected[ROWS];
 
     (void)unused;
-    for (size_t i = 0; i < 4; i++) {
-        assert_non_null(results[i] = calloc(ROWS, sizeof(float)));
-    }
-    assert_true(x && sums && y && expected);
     test_fill(x, NPUQ_FLOAT32, ROWS, false);
     test_fill(sums, NPUQ_INT32, ROWS, true);
 
@@ -430,13 +426,6 @@ static void test_million_rows_of_one(void **unused)
                      NPUQ_REF_FLOAT32);
     assert_int_equal(npuq_dequant(&sums_view, &factor, &scale, NULL, &floats, &test_shuffled_executor), NPUQ_OK);
     test_same(results[1], results[3], ROWS * sizeof(float), "dequant");
-    for (size_t i = 0; i < 4; i++) {
-        free(results[i]);
-    }
-    free(x);
-    free(sums);
-    free(y);
-    free(expected);
 }
 
 static void test_eight_dimensions_of_one(void **unused)

@@ -104,10 +104,9 @@ static void *call_all(void *argument)
 /* Several threads call all operators. Meanwhile the test's own thread repeats meanwhile(). */
 static void call_side_by_side(void (*meanwhile)(void))
 {
-    work *works = malloc(sizeof *works * CALLS);
+    work *works = test_allocate(sizeof *works * CALLS);
     caller callers[TEST_THREADS];
 
-    assert_non_null(works);
     for (size_t number = 0; number < CALLS; number++) {
         works[number] = draw_work(number);
     }
