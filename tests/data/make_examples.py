@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes the worked examples of the operators: .npy files, and examples.txt with a command line for each. With --check it
-writes nothing, and fails if a file has other contents. With --header it prints examples.h, the same calls for C.
+"""Writes the worked examples of the operators: .npy files, and examples.txt with a command line for each. With --check
+it writes nothing, and fails if a file has other contents. With --header it prints examples.h, the same calls for C.
 
 Nothing here computes an operator's formula: all numbers are written out. The "device" examples are printed in the
 operators' documentation as results of a device. Results are compared in every bit.
