@@ -15,7 +15,7 @@ def normal_call(rows, columns, seed, operator, **arguments):
     shapes = {name: [lengths.get(length, length) for length in array.shape] for name, array in call.inputs.items()}
     if not words:
         shapes["x"] = [rows, columns]  # also of int4, whose array holds words
-    values = MAKERS[operator](call, shapes, np.random.default_rng(seed))
+    values = MAKERS.get(operator, of_data_alone)(call, shapes, np.random.default_rng(seed))
     call.inputs = {name: in_type(make(), call.types[name]) for name, make in values.items() if name in call.inputs}
     return call
 
@@ -68,7 +68,8 @@ def group_quant(call, shapes, rng):
     }
 
 
-def dynamic_quant(call, shapes, rng):
+def of_data_alone(call, shapes, rng):
+    """For operators that find their scales."""
     return {
         "x": lambda: rng.normal(size=shapes["x"]),
         "group_index": lambda: group_ends(call, shapes, rng),
@@ -116,10 +117,6 @@ MAKERS = {
     "quantize": quantize,
     "group_quant": group_quant,
     "trans_quant_param": scales_and_offsets,
-    "dynamic_quant": dynamic_quant,
-    "dynamic_quant_asymmetric": dynamic_quant,
-    "dynamic_block_quant": dynamic_quant,
-    "row_quant": dynamic_quant,
     "anti_quant": anti_quant,
     "dequant": sums,
     "requant": sums,

@@ -27,14 +27,13 @@ def forms(operator):
         "group_quant": group_quant_forms,
         "trans_quant_param": trans_quant_param_forms,
         "dynamic_quant": dynamic_quant_forms,
-        "dynamic_quant_asymmetric": dynamic_forms,
         "dynamic_block_quant": dynamic_block_quant_forms,
         "row_quant": row_quant_forms,
         "anti_quant": anti_quant_forms,
         "dequant": dequant_forms,
         "requant": requant_forms,
     }
-    return list(make[operator]())
+    return list(make.get(operator, dynamic_forms)())
 
 
 def without(*names):
