@@ -17,6 +17,7 @@ enum {
     BY_RULE = OPERATORS_WITH(TAKES_OPTION(RULE)),
     BY_ROWS = FINDS_SCALES & ~BY_BLOCK,
     BY_ROW_FACTOR = SYMMETRIC & DYNAMIC, /* DMAX / m */
+    IN_TWO_FORMS = OPERATORS_WITH(TAKES_OPTION(SCALE_FORM)),
     DIVIDES = OPERATORS_WITH(TAKES_OPTION(DIV_MODE)),
     TO_INT4 = OPERATORS_WITH(RESULT_MAY_BE(QUINT4X2)),
     TO_INT8 = OPERATORS_WITH(RESULT_MAY_BE(INT8)),
@@ -398,7 +399,7 @@ const struct hypothesis hypotheses[] = {
     {"returned-bfloat16", RARE, ASYMMETRIC, Y_ANY, 0, DOES(STEP_RETURNED, TYPE_BFLOAT16),
      "returns the row's scale and offset rounded to bfloat16, but uses them in float32",
      "Return scale and offset in float32."},
-    {"other-form", USUAL, BY_ROW_FACTOR, Y_ANY, 0, DOES(STEP_FORM, FORM_OTHER),
+    {"other-form", USUAL, IN_TWO_FORMS, Y_ANY, 0, DOES(STEP_FORM, FORM_OTHER),
      "computes the scale in the other form: m * (1 / DMAX), or 1 / (DMAX / m), as npu_add_rms_norm_dynamic_quant does",
      "Choose the form with scale_form: the product is CANN 9.0's, the inverse that of 8.5 and of groups."},
     {"other-form", USUAL, BY_BLOCK, Y_ANY, 0, DOES(STEP_FORM, FORM_OTHER), "computes the scale as 1 / q",
