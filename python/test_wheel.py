@@ -67,17 +67,11 @@ def test_wheel(tmp_path):
         names = [pathlib.PurePosixPath(name) for name in archive.namelist() if ".dist-info/" not in name]
     compiled = {name for name in names if name.name.startswith(("_native.c", "libnpuquant."))}
     assert len(compiled) == 2
-    command = {"_version.py", *(path.name for path in (SOURCE / "python" / "npuquant_cli").glob("*.py"))}
-    assert {str(name) for name in set(names) - compiled} == {
-        "npuquant_pytest.py", *(f"npuquant_cli/{name}" for name in command)} | {
-        f"npuquant/{name}"
-        for name in ("__init__.py", "__main__.py", "_arguments.py", "_diagnosis.py", "_experts.py", "_grouped.py",
-                     "_library.py", "_matmul.py", "_native.pyi", "_report.py", "_shapes.py", "_tensors.py",
-                     "_threads.py", "_unset.py", "py.typed", "pytest_npu.py", "testing.py", "torch.py", "torch_npu/__init__.py", "torch_npu/__main__.py",
-                     "torch_npu/_absent.py", "torch_npu/_chosen.py", "torch_npu/_declared.py", "torch_npu/_install.py",
-                     "torch_npu/_modules.py", "torch_npu/contrib/__init__.py", "torch_npu/contrib/transfer_to_npu.py",
-                     "torch_npu/npu.py")
-    }
+    made = {"npuquant_cli/_facts.py", "npuquant_cli/_version.py"}
+    folder = SOURCE / "python"
+    sources = {str(path.relative_to(folder)) for package in ("npuquant", "npuquant_cli")
+               for path in (folder / package).rglob("*") if path.name.endswith((".py", ".pyi", "py.typed"))}
+    assert {str(name) for name in set(names) - compiled} == {"npuquant_pytest.py", *made, *sources}
 
     pip("install", "--quiet", "--target", str(target), str(wheel))
     environment = {**os.environ, "PYTHONPATH": str(target)}
