@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "call.h"
 
-#include "hypotheses.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -196,9 +194,7 @@ bool call_make(struct call *call, unsigned op, const npuq_tensor *const operands
     set_shape(call, operands[OPERAND_X]);
     set_channels(call);
     set_tokens(call);
-    const bool made = set_groups(call);
-    call->met = needs_met(call);
-    return made;
+    return set_groups(call);
 }
 
 void call_view(struct call *call, unsigned op, const npuq_tensor *x, const struct call_options *options)

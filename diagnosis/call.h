@@ -46,8 +46,8 @@ enum grouping { GROUPED, GROUPED_BY_COUNTS, GROUPED_WITHOUT_EMPTY, GROUPED_BY_WO
 /* What an operator returns. */
 enum result { RESULT_Y, RESULT_SCALE, RESULT_OFFSET, RESULTS };
 
-/* What the rows of operators.def say of an operator, as bits to add: which types x, its other inputs, and its results
- * may have, and which operands, results and options there are. */
+/* What the rows of operators.def say of an operator, as bits to add: the types of x, of other inputs and of results,
+ * and which operands, results and options there are. */
 #define FACT(number)                                         | UINT64_C(1) << (number)
 #define X_MAY_BE(TYPE)                                       FACT(DTYPE_##TYPE)
 #define INPUT_MAY_BE(TYPE)                                   FACT(DTYPES + DTYPE_##TYPE)
@@ -62,8 +62,8 @@ enum result { RESULT_Y, RESULT_SCALE, RESULT_OFFSET, RESULTS };
 
 #define FACTS(name) ARGUMENTS_##name(FACTS_OF_X, FACTS_OF_INPUT, FACTS_OF_INPUT, FACTS_OF_OUTPUT, FACTS_OF_OPTION)
 
-/* The operators of which the fact is true. Their list cannot pass it on. So it stands before each IF_TRUE(), which
- * closes a bracket, and opens the next one's. */
+/* The operators that have the fact. Their list cannot pass it on. So it stands before each IF_TRUE(), which closes a
+ * bracket, and opens the next one's. */
 #define OPERATORS_WITH(fact) ((EACH_OPERATOR(NAME_IF(fact)) EACH_OWN(NAME_IF(fact)) 0))
 #define NAME_IF(fact)        (0 fact) & IF_TRUE
 #define IF_TRUE(name, NAME, EXECUTOR) (0 FACTS(name)) ? NAME : 0) | (
@@ -114,7 +114,6 @@ struct call {
     size_t token_length; /* of blocks the last one of a row may be shorter */
     size_t *row_group;   /* the group of each row, for each grouping in turn; null without group_index */
     size_t groups;
-    uint64_t met; /* what hypotheses need of a call and this one has; 0 in a view */
 };
 
 /* Copies the operands, any views, of a call that the library accepts. False if there is not the memory; released by

@@ -913,12 +913,17 @@ static bool is_rule(struct variant variant, const struct call *call)
 
 bool hypothesis_applies(const struct hypothesis *hypothesis, const struct call *call)
 {
+    return hypothesis_applies_to(hypothesis, call, needs_met(call));
+}
+
+bool hypothesis_applies_to(const struct hypothesis *hypothesis, const struct call *call, uint64_t met)
+{
     const npuq_dtype y = call_rounded_dtype(call->op, call->options.y_dtype);
     struct variant variant = {.choice = {0}};
 
     (void)hypothesis_add(hypothesis, &variant);
     return (hypothesis->operators & call->op) && (hypothesis->y_types & dtype_of(y)->bit) &&
-           (hypothesis->needs & ~call->met) == 0 && has_what_is_chosen(&variant, call) && !is_rule(variant, call);
+           (hypothesis->needs & ~met) == 0 && has_what_is_chosen(&variant, call) && !is_rule(variant, call);
 }
 
 bool hypothesis_add(const struct hypothesis *hypothesis, struct variant *variant)

@@ -112,11 +112,12 @@ struct hypothesis {
 extern const struct hypothesis hypotheses[];
 extern const int hypothesis_count;
 
-/* All that hypotheses can need and the call has: call_make() keeps it in the call. */
+/* All that hypotheses can need and the call has. */
 uint64_t needs_met(const struct call *call);
 
-/* Whether the mistake is possible in the call. */
+/* Whether the mistake is possible in the call. Who asks for many hypotheses passes needs_met(call) on. */
 bool hypothesis_applies(const struct hypothesis *hypothesis, const struct call *call);
+bool hypothesis_applies_to(const struct hypothesis *hypothesis, const struct call *call, uint64_t met);
 
 /* Adds the choices of a hypothesis to a variant; false if the variant has made another choice at one of the steps. */
 bool hypothesis_add(const struct hypothesis *hypothesis, struct variant *variant);

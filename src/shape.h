@@ -11,7 +11,7 @@
 #define NPUQ_SHAPE_NUMBER(NAME, FIRST, LAST) NPUQ_SHAPE_##NAME,
 typedef enum npuq_shape { EACH_SHAPE(NPUQ_SHAPE_NUMBER) } npuq_shape;
 
-/* What decides the shapes of a call: those of x, and what the call has besides. */
+/* What decides the shapes of a call. */
 typedef struct npuq_shape_facts {
     int ndim;             /* of x */
     const int64_t *shape; /* of x, in values */

@@ -147,6 +147,7 @@ done <"$work/WITH"
 cat "$work/WITH" "$work/WITHOUT" >"$work/all"
 while read -r function; do
     upper=$(echo "$function" | tr '[:lower:]' '[:upper:]')
+    named tests/oracle.c "case TEST_$upper:"
     named tests/test_errors.c "\bop = [^;]*TEST_$upper\b"
 done <"$work/all"
 while read -r function; do

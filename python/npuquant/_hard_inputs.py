@@ -203,7 +203,7 @@ class Form:
         return np.broadcast_to(channels, self.shape).ravel()
 
     def _shape(self, rule: str) -> Tuple[int, ...]:
-        return extents(rule, self.shape, self.ends.shape if self.is_grouped or rule == "OF_GROUPS" else (),
+        return extents(rule, self.shape, self.ends.shape if self.is_grouped else (),
                        axis=self._scaled_dimension())
 
     def arrays(self, stored: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:

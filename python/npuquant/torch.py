@@ -126,8 +126,9 @@ def _packed(dtype: Any, div_mode: bool) -> Any:
     return "quint4x2" if not div_mode and _result("dtype", dtype, QUANTISED).name == "int32" else dtype
 
 
-def _shapes(operator: str, name: str) -> Callable[..., Any]:
-    """The results of an operator of the library, whose schema has a name."""
+def _shapes(name: str, operator: str = "") -> Callable[..., Any]:
+    """The results of an operator of the library, by the name of its schema."""
+    operator = operator or name.replace("npu_", "")
     facts = OPERATORS[operator]
 
     def shapes(*values: Any, **keywords: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
@@ -231,24 +232,24 @@ QUANT_SCATTER = ("(Tensor{} self, Tensor indices, Tensor updates, Tensor quant_s
 _OPERATORS: Sequence[Tuple[str, Callable[..., Any], Callable[..., Any]]] = (
     ("npu_quantize(Tensor self, Tensor scales, Tensor? zero_points, int dtype, int axis=1, bool div_mode=True)"
      " -> Tensor",
-     _quantize, _shapes("quantize", "npu_quantize")),
+     _quantize, _shapes("npu_quantize")),
     ("npu_group_quant(Tensor x, Tensor scale, Tensor group_index, *, Tensor? offset=None, int? dst_dtype=None)"
      " -> Tensor",
-     npuquant.npu_group_quant, _shapes("group_quant", "npu_group_quant")),
+     npuquant.npu_group_quant, _shapes("npu_group_quant")),
     ("npu_trans_quant_param(Tensor scale, Tensor? offset=None, int? round_mode=0) -> Tensor",
      npuquant.npu_trans_quant_param, _trans_quant_param_shape),
     ("npu_dynamic_quant_asymmetric(Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=None,"
      " int? dst_type=None, str quant_mode=\"pertoken\", float dst_type_max=0.0) -> (Tensor, Tensor, Tensor)",
-     npuquant.npu_dynamic_quant_asymmetric, _shapes("dynamic_quant_asymmetric", "npu_dynamic_quant_asymmetric")),
+     npuquant.npu_dynamic_quant_asymmetric, _shapes("npu_dynamic_quant_asymmetric")),
     ("npu_dynamic_quant(Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=None, int? dst_type=None,"
      " str quant_mode=\"pertoken\", float dst_type_max=0.0, str? scale_form=None) -> (Tensor, Tensor)",
-     _dynamic_quant, _shapes("dynamic_quant", "npu_dynamic_quant")),
+     _dynamic_quant, _shapes("npu_dynamic_quant")),
     ("npu_dynamic_block_quant(Tensor x, *, float min_scale=0.0, str round_mode=\"rint\", int dst_type=1,"
      " int row_block_size=1, int col_block_size=128, float dst_type_max=0.0) -> (Tensor, Tensor)",
-     npuquant.npu_dynamic_block_quant, _shapes("dynamic_block_quant", "npu_dynamic_block_quant")),
+     npuquant.npu_dynamic_block_quant, _shapes("npu_dynamic_block_quant")),
     ("npu_anti_quant(Tensor x, Tensor scale, *, Tensor? offset=None, int? dst_dtype=None, int? src_dtype=None)"
      " -> Tensor",
-     npuquant.npu_anti_quant, _shapes("anti_quant", "npu_anti_quant")),
+     npuquant.npu_anti_quant, _shapes("npu_anti_quant")),
     ("npu_quant_matmul(Tensor x1, Tensor x2, Tensor scale, *, Tensor? offset=None, Tensor? pertoken_scale=None,"
      " Tensor? bias=None, int? output_dtype=None, int? x1_dtype=None, int? x2_dtype=None,"
      " int? pertoken_scale_dtype=None, int? scale_dtype=None, int[]? group_sizes=None, Tensor? y_scale=None) -> Tensor",
@@ -256,12 +257,12 @@ _OPERATORS: Sequence[Tuple[str, Callable[..., Any], Callable[..., Any]]] = (
     ("npu_quant_scatter" + QUANT_SCATTER.format("", ""), _quant_scatter, _quant_scatter_shape),
     ("npu_dequant_bias(Tensor x, Tensor weight_scale, Tensor? activation_scale, Tensor? bias, *,"
      " int? output_dtype=None) -> Tensor",
-     _sums(npuquant.dequant, "output_dtype"), _shapes("dequant", "npu_dequant_bias")),
+     _sums(npuquant.dequant, "output_dtype"), _shapes("npu_dequant_bias", "dequant")),
     ("dequant(Tensor x, Tensor weight_scale, Tensor? activation_scale=None, Tensor? bias=None, *,"
      " int? dtype=None) -> Tensor",
-     _sums(npuquant.dequant, "dtype"), _shapes("dequant", "dequant")),
+     _sums(npuquant.dequant, "dtype"), _shapes("dequant")),
     ("requant(Tensor x, Tensor words, Tensor? bias=None, *, int? dtype=None) -> Tensor",
-     _sums(npuquant.requant, "dtype"), _shapes("requant", "requant")),
+     _sums(npuquant.requant, "dtype"), _shapes("requant")),
 )
 
 

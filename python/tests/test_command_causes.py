@@ -101,7 +101,7 @@ def test_hypotheses(run):
     assert len(set(words)) == len(words)
     wraps = next(entry for entry in entries if entry["name"] == "wrap")
     assert wraps["operators"] == [name for name in options.OPERATORS if name in wraps["operators"]]  # in their order
-    assert {"quantize", "dynamic-quant", "row-quant"} <= {*wraps["operators"]}
+    assert {"quantize", "group-quant", "dynamic-quant", "dynamic-quant-asymmetric"} <= {*wraps["operators"]}
 
 
 @pytest.mark.parametrize("operator", [None, *options.OPERATORS])
