@@ -3,9 +3,8 @@
 #ifndef NPUQ_BENCH_CASES_H
 #define NPUQ_BENCH_CASES_H
 
-#include "../src/operators.def"
-
 #include <npuquant/npuquant.h>
+#include <operators.def>
 
 #define BENCH_NUMBER(name, NAME, EXECUTOR) BENCH_##NAME,
 enum bench_operator { EACH_OPERATOR(BENCH_NUMBER) };

@@ -9,7 +9,7 @@
 #include "pool.h"
 #include "ports.h"
 
-#include "kernels/row.h"
+#include "backends/row.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "peer.h"
 #include "pool.h"
 
-#include "plan/fp_state.h"
+#include "fp_state.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
 
 #include "dtypes.h"
 
-#include <npuq_ref_element.h>
 #include <npuquant/npuquant.h>
+#include <ref/npuq_ref_element.h>
 
 #include <operators.def>
 

@@ -2,7 +2,7 @@
 #include "dtypes.h"
 
 #include <assert.h>
-#include <npuq_ref_element.h>
+#include <ref/npuq_ref_element.h>
 #include <string.h>
 
 #define ROW(NAME, ...) {NPUQ_##NAME, 1U << DTYPE_##NAME, __VA_ARGS__},

@@ -3,7 +3,8 @@
 # The public headers. Each compiles alone, twice over and without a warning, as C and as C++. So does a program with
 # views of const or uninitialised arrays and comparisons of versions; -fshort-enums refuses this program. The list for
 # calls by name has every function that computes. Functions with an executor can be prepared, and the tests that do not
-# use the list call them. Every function can have a prefix. Few comparisons name an operator.
+# use the list call them. Every function can have a prefix. Few comparisons name an operator. The rooms of src include
+# what is below them.
 #
 # usage: header.sh include-directory
 # CC and CXX name the compilers (cc and c++); clang and clang++ are tried as well. A missing compiler is skipped, and so
@@ -174,6 +175,22 @@ pattern="$pattern|((starts|ends)with|strn?cmp)\([^\"]*\"(dynamic|$lower)"
 if [ "$(wc -l <"$work/comparisons")" -gt "$most" ]; then
     cat "$work/comparisons"
     echo "FAILED: more than $most comparisons name an operator; its rows in src/operators.def may say what is meant"
+    failed=1
+fi
+
+# Dependencies between the rooms of src point down: a file includes files of its own room and of those behind it here.
+(cd "$(dirname "$0")/../src" && grep -r -n '#include "' --include='*.[ch]' -- *) |
+    awk -F '[:"]' -v rooms="operators kinds plan tile check simd backends ref src" '
+        function room_of(path) { return path ~ "/" ? substr(path, 1, index(path, "/") - 1) : "src" }
+        BEGIN { for (n = split(rooms, names, " "); n > 0; n--) place[names[n]] = n }
+        {
+            from = room_of($1)
+            to = sub("^\\.\\./", "", $4) || from == "src" || $4 ~ "/" ? room_of($4) : from
+            if (!(from in place) || !(to in place) || place[to] < place[from]) print
+        }' >"$work/upward"
+if [ -s "$work/upward" ]; then
+    cat "$work/upward"
+    echo "FAILED: a file of src includes one of a room above it, or of a room without a place"
     failed=1
 fi
 

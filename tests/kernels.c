@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "kernels.h"
 
-#include "kernels/dispatch.h"
+#include "backends/dispatch.h"
 #include "support.h"
 
 #include <stdio.h>

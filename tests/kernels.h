@@ -3,7 +3,7 @@
 #ifndef NPUQ_TESTS_KERNELS_H
 #define NPUQ_TESTS_KERNELS_H
 
-#include "kernels/row.h"
+#include "backends/row.h"
 
 typedef enum kernel_kind { UNIFORM, VECTOR, RANGE, SMOOTH_RANGE, SMOOTH_AFFINE } kernel_kind;
 

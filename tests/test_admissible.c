@@ -7,8 +7,8 @@
 
 #include <diagnose.h>
 #include <hypotheses.h>
-#include <npuq_ref_element.h>
 #include <predict.h>
+#include <ref/npuq_ref_element.h>
 
 #include <math.h>
 #include <stdlib.h>

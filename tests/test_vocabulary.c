@@ -2,8 +2,8 @@
 /* Every word of every vocabulary against plain C: all patterns of float16 and bfloat16, all bytes, and special floats
  * in every lane. The build compiles this file once for each instruction set, with VECTOR_HEADER, TRY_WORDS and its
  * flags, and once for the program, with VOCABULARIES, the list of all. */
-#include "kernels/cpu.h"
-#include "kernels/dispatch.h"
+#include "backends/cpu.h"
+#include "backends/dispatch.h"
 #include "support.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* What `npuquant info` says of the CPU and of the build. */
 #include "_native.h"
 
-#include <plan/memory_plan.h>
+#include <tile/memory_plan.h>
 
 #if defined(__clang__)
 #define COMPILER "clang " __clang_version__

@@ -3,6 +3,7 @@
 #ifndef NPUQ_VIEW_H
 #define NPUQ_VIEW_H
 
+#include "../inline.h"
 #include "../operators.def"
 #include "../status.h"
 #include "../type.h"
@@ -103,13 +104,6 @@ static inline bool npuq_find_dense_span(const npuq_tensor *tensor, size_t size, 
     span->element = size;
     return true;
 }
-
-/* For functions of a small call with many constants: the call is a few nanoseconds faster. */
-#define NPUQ_INLINED __attribute__((always_inline))
-
-/* For functions with a large frame: inlined, as in a single file, the caller would keep that frame during other
- * calls. */
-#define NPUQ_NOT_INLINED __attribute__((noinline))
 
 /* The fast pass of npuq_check_arguments() and npuq_check_layouts(): whether every argument is dense, and each output
  * lies apart from all others. Most calls pass, at a fraction of the cost. If not, *arguments is invalid. */

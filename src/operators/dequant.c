@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "from_integers.h"
+#include "../kinds/from_integers.h"
 
 enum {
     X = NPUQ_INTEGERS_X,

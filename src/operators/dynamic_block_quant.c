@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "dynamic.h"
+#include "../kinds/dynamic.h"
 
 #include "../element.h"
 #include "../shape.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "dynamic.h"
+#include "../kinds/dynamic.h"
 
 static const npuq_operator all_steps = NPUQ_DYNAMIC_OPERATOR(dynamic_quant_asymmetric, , npuq_quantise_by_ranges);
 static const npuq_operator min_max_step =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "affine.h"
+#include "../kinds/affine.h"
 
 /* Elements of a unit of work; where scales are converted, few columns, so that many rows share them. */
 enum { UNIT = 32768, UNIT_COLUMNS = 4096 };

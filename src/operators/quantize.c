@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "affine.h"
+#include "../kinds/affine.h"
 
 static const char op[] = "quantize";
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "../kernels/dispatch.h"
-#include "from_integers.h"
+#include "../backends/dispatch.h"
+#include "../kinds/from_integers.h"
 
 enum { X = NPUQ_INTEGERS_X, Y = NPUQ_INTEGERS_Y, WORDS = NPUQ_INTEGERS_SCALE, BIAS = NPUQ_INTEGERS_ADDEND };
 

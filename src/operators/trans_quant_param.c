@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "../kernels/dispatch.h"
-#include "../plan/fp_state.h"
+#include "../backends/dispatch.h"
+#include "../fp_state.h"
 #include "../plan/plan.h"
 
 #include <string.h>

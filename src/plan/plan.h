@@ -4,13 +4,13 @@
 #ifndef NPUQ_PLAN_H
 #define NPUQ_PLAN_H
 
+#include "../backends/dispatch.h"
 #include "../check/groups.h"
 #include "../check/view.h"
-#include "../kernels/dispatch.h"
+#include "../fp_state.h"
 #include "../tile/params.h"
+#include "../tile/space.h"
 #include "../tile/stage.h"
-#include "fp_state.h"
-#include "space.h"
 
 typedef struct npuq_plan npuq_plan;
 

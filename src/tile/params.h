@@ -3,7 +3,7 @@
 #ifndef NPUQ_PARAMS_H
 #define NPUQ_PARAMS_H
 
-#include "../kernels/row.h"
+#include "../backends/row.h"
 
 /* A run of parameters. Each may serve several columns. If data is null, they are absent and count as 0. */
 typedef struct npuq_params {

@@ -4,9 +4,10 @@
 #ifndef NPUQ_STAGE_H
 #define NPUQ_STAGE_H
 
-#include "../plan/memory_plan.h"
-#include "../plan/space.h"
+#include "../inline.h"
+#include "memory_plan.h"
 #include "params.h"
+#include "space.h"
 
 /* Bytes of the buffer for columns that are not contiguous. */
 enum { NPUQ_STAGED = 16384 };

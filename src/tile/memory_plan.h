@@ -4,8 +4,8 @@
 #ifndef NPUQ_MEMORY_PLAN_H
 #define NPUQ_MEMORY_PLAN_H
 
-#include "../kernels/cpu.h"
-#include "../kernels/row.h"
+#include "../backends/cpu.h"
+#include "../backends/row.h"
 
 /* The differences between CPUs that run the same kernels. */
 typedef struct npuq_tuning {

@@ -5,7 +5,7 @@
 #define NPUQ_SPACE_H
 
 #include "../check/view.h"
-#include "../tile/gather.h"
+#include "gather.h"
 
 enum { NPUQ_MOST_OPERANDS = NPUQ_MOST_ARGUMENTS - 1 };
 
