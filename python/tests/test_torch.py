@@ -275,69 +275,12 @@ def test_int4_of_unknown_sizes():
 
 # ---- signatures ----
 
-# As in op_plugin/config/op_plugin_functions.yaml of Ascend/op-plugin.
-SCHEMAS = {
-    "npu_quantize": "(Tensor self, Tensor scales, Tensor? zero_points, int dtype, int axis=1, bool div_mode=True)"
-                    " -> Tensor",
-    "npu_group_quant": "(Tensor x, Tensor scale, Tensor group_index, *, Tensor? offset=None,"
-                       " ScalarType? dst_dtype=None) -> Tensor",
-    "npu_trans_quant_param": "(Tensor scale, Tensor? offset=None, int? round_mode=0) -> Tensor",
-    "npu_dynamic_quant_asymmetric": '(Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=None,'
-                                    ' int? dst_type=None, str quant_mode="pertoken", float dst_type_max=0.0)'
-                                    ' -> (Tensor, Tensor, Tensor)',
-    "npu_dynamic_quant": '(Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=None, int? dst_type=None,'
-                         ' str quant_mode="pertoken", float dst_type_max=0.0) -> (Tensor, Tensor)',
-    "npu_dynamic_block_quant": '(Tensor x, *, float min_scale=0.0, str round_mode="rint", int dst_type=1,'
-                               ' int row_block_size=1, int col_block_size=128, float dst_type_max=0.0)'
-                               ' -> (Tensor, Tensor)',
-    "npu_anti_quant": "(Tensor x, Tensor scale, *, Tensor? offset=None, int? dst_dtype=None, int? src_dtype=None)"
-                      " -> Tensor",
-    "npu_quant_matmul": "(Tensor x1, Tensor x2, Tensor scale, *, Tensor? offset=None, Tensor? pertoken_scale=None,"
-                        " Tensor? bias=None, int? output_dtype=None, int? x1_dtype=None, int? x2_dtype=None,"
-                        " int? pertoken_scale_dtype=None, int? scale_dtype=None, int[]? group_sizes=None,"
-                        " Tensor? y_scale=None) -> Tensor",
-    "npu_quant_scatter": "(Tensor self, Tensor indices, Tensor updates, Tensor quant_scales,"
-                         " Tensor? quant_zero_points=None, int axis=-2, int quant_axis=-1, str reduce='update',"
-                         " int? dst_type=None, str? round_mode='rint') -> Tensor",
-    "npu_dequant_bias": "(Tensor x, Tensor weight_scale, Tensor? activation_scale, Tensor? bias, *,"
-                        " ScalarType? output_dtype=None) -> Tensor",
-}
-# What the package adds to them.
-ADDED = {"npu_dynamic_quant": ", str? scale_form=None"}
 
-
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_schemas_are_those_of_torch_npu(name):
-    schema = SCHEMAS[name].replace(") -> ", ADDED.get(name, "") + ") -> ", 1)
-    assert getattr(torch.ops.npuquant, name).default._schema == torch._C.parse_schema(f"npuquant::{name}{schema}")
-
-
-# As in docs/zh/custom_APIs/torch_npu there. x of npu_dynamic_quant is called input by its schema and by this package,
-# and npu_dynamic_quant_asymmetric takes both names. quant_mode, dst_type_max, and x1_dtype to scale_dtype
-# and y_scale of npu_quant_matmul are in the schemas alone, as npu_dequant_bias is. scale_form is this package's.
-@pytest.mark.parametrize(
-    ("name", "signature"),
-    [
-        ("npu_quantize", "(input, scales, zero_points, dtype, axis=1, div_mode=True)"),
-        ("npu_group_quant", "(x, scale, group_index, *, offset=None, dst_dtype=None)"),
-        ("npu_trans_quant_param", "(scale, offset=None, round_mode=0)"),
-        ("npu_dynamic_quant_asymmetric", "(x=None, *, smooth_scales=None, group_index=None, dst_type=None,"
-                                         " quant_mode='pertoken', dst_type_max=0.0, input=None)"),
-        ("npu_dynamic_quant", "(input, *, smooth_scales=None, group_index=None, dst_type=None, quant_mode='pertoken',"
-                              " dst_type_max=0.0, scale_form=None)"),
-        ("npu_dynamic_block_quant", "(x, *, min_scale=0.0, round_mode='rint', dst_type=1, row_block_size=1,"
-                                    " col_block_size=128, dst_type_max=0.0)"),
-        ("npu_anti_quant", "(x, scale, *, offset=None, dst_dtype=None, src_dtype=None)"),
-        ("npu_quant_matmul", "(x1, x2, scale, *, offset=None, pertoken_scale=None, bias=None, output_dtype=None,"
-                             " x1_dtype=None, x2_dtype=None, pertoken_scale_dtype=None, scale_dtype=None,"
-                             " group_sizes=None, y_scale=None)"),
-        ("npu_dequant_bias", "(x, weight_scale, activation_scale, bias, *, output_dtype=None)"),
-    ],
-)
-def test_signatures_are_the_documented_ones(name, signature):
-    found = inspect.signature(getattr(operators, name))
-    parameters = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in found.parameters.values()]
-    assert str(inspect.Signature(parameters)) == signature
+@pytest.mark.parametrize("name", test_operators.SCHEMAS)
+def test_schemas_and_signatures_are_those_of_torch_npu(name):
+    schema = torch._C.parse_schema(f"npuquant::{name}{test_operators.SCHEMAS[name]}")
+    assert getattr(torch.ops.npuquant, name).default._schema == schema
+    assert test_operators.signature_of(getattr(operators, name)) == test_operators.documented(name)
 
 
 # ---- memory, gradients, contexts ----
