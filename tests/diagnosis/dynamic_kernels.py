@@ -363,13 +363,15 @@ def scales_shape(call):
     return (1,) if call.arguments.get("quant_mode") == "pertensor" else rows
 
 
-def dynamic_quant(call, greatest, machine, mistakes):
+def tokens(call, machine, mistakes):
+    """The rows of each range, the values, how elements take a row's parameter, and the row of each returned scale."""
     for_range, v = smoothed(call, machine, mistakes)
     ranges, of_elements, of_results = extents(for_range, mistakes)
+    return ranges, v, lambda parameter: taken(parameter, "row", mistakes)[of_elements], of_results
 
-    def spread(parameter):
-        return taken(parameter, "row", mistakes)[of_elements]
 
+def dynamic_quant(call, greatest, machine, mistakes):
+    ranges, v, spread, of_results = tokens(call, machine, mistakes)
     for name, rule in SYMMETRIC_RULES.items():
         if name in mistakes:
             t, scale = rule(extremes(np.abs(ranges), mistakes)[0], v, greatest, spread, machine, mistakes)
@@ -410,12 +412,7 @@ def row_quant(call, names):
 
 
 def dynamic_quant_asymmetric(call, greatest, machine, mistakes):
-    for_range, v = smoothed(call, machine, mistakes)
-    ranges, of_elements, of_results = extents(for_range, mistakes)
-
-    def spread(parameter):
-        return taken(parameter, "row", mistakes)[of_elements]
-
+    ranges, v, spread, of_results = tokens(call, machine, mistakes)
     for name, rule in ASYMMETRIC_RULES.items():
         if name in mistakes:
             high, low = extremes(ranges, mistakes)
