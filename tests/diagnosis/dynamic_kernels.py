@@ -1,25 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels of dynamic_quant, dynamic_quant_asymmetric, dynamic_block_quant and row_quant with mistakes."""
 import numpy as np
-from numeric import (
-    HALF_ADDED,
-    ROUNDINGS,
-    Machine,
-    Mistakes,
-    f4,
-    f8,
-    for_tensor_cores,
-    groups,
-    in_type,
-    kept,
-    packed,
-    read_as,
-    read_x,
-    reused,
-    rounded,
-    to_integers,
-    with_offset,
-)
+from numeric import (HALF_ADDED, ROUNDINGS, Machine, Mistakes, f4, f8, for_tensor_cores, groups, in_type, kept, packed,
+                     read_as, read_x, reused, rounded, to_integers, with_offset)
 from numpy_operators import floats, round_to
 
 BOUNDS = {"1e-12": 1e-12, "1e-10": 1e-10, "1e-8": 1e-8, "1e-6": 1e-6, "1e-5": 1e-5, "epsilon": 2.0**-23,

@@ -2,21 +2,8 @@
 """Kernels of anti_quant, dequant and requant with mistakes."""
 import numpy as np
 from layout_mistakes import AWQ
-from numeric import (
-    Machine,
-    Mistakes,
-    f4,
-    f8,
-    float64_to_type,
-    fused,
-    in_type,
-    is_wide,
-    kept,
-    read_as,
-    read_parameter,
-    reused,
-    rounded,
-)
+from numeric import (Machine, Mistakes, f4, f8, float64_to_type, fused, in_type, is_wide, kept, read_as, read_parameter,
+                     reused, rounded)
 from numpy_operators import add_wrapping, floats, unpack
 
 NINE_BITS, INT32 = (-256, 255), (-(2**31), 2**31 - 1)

@@ -1,20 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels of quantize, group_quant and trans_quant_param with mistakes."""
 import numpy as np
-from numeric import (
-    Machine,
-    Mistakes,
-    for_tensor_cores,
-    groups,
-    kept,
-    packed,
-    read_parameter,
-    read_x,
-    reused,
-    rounded,
-    to_integers,
-    with_offset,
-)
+from numeric import (Machine, Mistakes, for_tensor_cores, groups, kept, packed, read_parameter, read_x, reused, rounded,
+                     to_integers, with_offset)
 
 # ---- parameters ----
 
