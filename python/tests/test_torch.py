@@ -228,12 +228,6 @@ def test_int4_is_quint4x2(int4):
     assert_equal(operators.npu_anti_quant(words, x[0, :1], src_dtype=int4), operators.npu_anti_quant(words, x[0, :1]))
 
 
-@pytest.mark.parametrize("shape", [(3, 16), (2, 15), (0, 16), (16, 2)], ids=str)
-def test_refused_scales_of_groups(shape):
-    with pytest.raises(npuquant.NpuquantError, match=r"\Aanti_quant: scale: dimension [01] is "):
-        operators.npu_anti_quant(torch.ones(8, 16, dtype=torch.int8), torch.ones(shape))
-
-
 # ---- products of int4 matrices: their shapes, too, when traced ----
 
 
@@ -532,31 +526,15 @@ def test_none_is_refused_where_shapes_are_computed():
 
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
-@pytest.mark.parametrize(
-    ("dtype", "x1", "x2", "message"),
-    [
-        (torch.int8, (8,), (8, 4), "x1: has 1 dimension; expected 2 to 8"),
-        (torch.int8, (2, 8), (8,), "x2: has 1 dimension; expected 2 to 8"),
-        (torch.int8, (2, 7), (8, 4), r"x2: has the shape \[8, 4\]; expected 7 rows, as x1 has columns"),
-        (torch.int32, (2, 7), (8, 4), r"x2: has the shape \[8, 4\]; expected 7 rows, as x1 has columns, or 56 if its "
-         "words run along N"),
-    ],
-)
-def test_matrices_that_do_not_fit_are_refused(device, dtype, x1, x2, message):
-    """Where they are multiplied, and where only the shape is computed."""
-    x1, x2 = (torch.ones(shape, dtype=dtype, device=device) for shape in (x1, x2))
-    with pytest.raises(ValueError, match=rf"\A{message}\Z"):
-        operators.npu_quant_matmul(x1, x2, torch.ones(4, device=device))
-
-
 @pytest.mark.parametrize("error, says, change", [
     case for case in test_library.test_products_that_are_refused.pytestmark[0].args[1]
     if "__dlpack__" not in case[1] and "output_dtype: " not in case[1]])
-def test_products_are_refused_where_only_the_shape_is_computed(error, says, change):
+def test_products_that_are_refused(error, says, change, device):
+    """Where they are computed, and where only the shape is."""
     keywords = {"x1": test_library.MATRIX, "x2": np.ones((4, 5), np.int8), "scale": np.ones(1, "f4"), **change}
-    keywords = {name: as_tensor(value).to("meta") if isinstance(value, np.ndarray) else getattr(torch, value)
+    keywords = {name: as_tensor(value).to(device) if isinstance(value, np.ndarray) else getattr(torch, value)
                 for name, value in keywords.items()}
-    says = re.escape(says.replace(" (or its bits as uint16)", ""))
+    says = re.escape(says if device == "cpu" else says.replace(" (or its bits as uint16)", ""))
     with pytest.raises(error, match=rf"\A{says}\Z"):
         operators.npu_quant_matmul(**keywords)
 
