@@ -16,8 +16,8 @@ PACKAGE = npuquant  # test_torch.py has its own functions called in place of the
 TRIALS = 150
 
 
-# As in op_plugin/config/op_plugin_functions.yaml of Ascend/op-plugin; the documentation of torch_npu has the same names,
-# but for input, which the schemas also call self. scale_form is this package's.
+# As in op_plugin/config/op_plugin_functions.yaml of Ascend/op-plugin. The documentation of torch_npu has the same
+# names, but calls self input. scale_form is this package's.
 SCHEMAS = {
     "npu_quantize": "(Tensor self, Tensor scales, Tensor? zero_points, int dtype, int axis=1, bool div_mode=True)"
                     " -> Tensor",
