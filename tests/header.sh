@@ -153,7 +153,7 @@ while read -r function; do
 done <"$work/all"
 while read -r function; do
     named bench/cases.py "\"$function/"
-    named tests/random_calls.py "^    \"$function\": "
+    named tests/random_calls.py "^def random_$function\("
     named tests/data/make_examples.py "\"$(echo "$function" | tr _ -)\""
     named "docs/operators/$function.md" "npuq_$function"
 done <"$work/operators"

@@ -4,6 +4,7 @@ import math
 from typing import Any, Callable, Dict, NamedTuple
 
 import numpy as np
+from npuquant_cli.operators import OPERATORS
 from numpy_operators import (anti_quant, dequant, dynamic, dynamic_block_quant, dynamic_quant, f4, group_quant,
                              quantize, random_ends, random_floats, random_integers, random_shape, random_words,
                              requant, rng, trans_quant_param)
@@ -156,13 +157,4 @@ def random_requant():
 
 #: By the operator's name in the library.
 RANDOM_CALLS: Dict[str, Callable[[], RandomCall]] = {
-    "quantize": random_quantize,
-    "group_quant": random_group_quant,
-    "trans_quant_param": random_trans_quant_param,
-    "dynamic_quant": random_dynamic_quant,
-    "dynamic_quant_asymmetric": random_dynamic_quant_asymmetric,
-    "dynamic_block_quant": random_dynamic_block_quant,
-    "anti_quant": random_anti_quant,
-    "dequant": random_dequant,
-    "requant": random_requant,
-}
+    name: globals()[f"random_{name}"] for name, facts in OPERATORS.items() if "BY_RULE" not in facts.traits}

@@ -15,15 +15,17 @@ import numpy as np
 import npuquant
 import numpy_operators as expected
 import pytest
-from calls import Call
+from calls import Call, usual
 from kernels import run
 from npuquant import _diagnosis, _native, _threads, testing
+from npuquant_cli import operators
 from numpy_operators import f4
 from test_tensors import Forwarder, Producer
 
 OPERATORS = {name: getattr(npuquant, name) for name in npuquant._diagnosis._steps()}
-#: Of hard_inputs().
-CALLS = [
+#: On hard inputs.
+CALLS = [(usual(name).function.__name__, usual(name).hard_call) for name in operators.OPERATORS]
+CALLS += [(name, npuquant.hard_inputs(name, shape, **arguments).call) for name, shape, arguments in (
     ("npu_quantize", (12, 40), {"dtype": "uint8"}),
     ("npu_quantize", (12, 40), {"dtype": np.int32, "axis": 0, "dtypes": {"zero_points": "int8"}}),
     ("npu_quantize", (3, 4, 40), {"dtype": "quint4x2", "div_mode": False, "without": "zero_points"}),
@@ -40,7 +42,7 @@ CALLS = [
     ("npu_anti_quant", (12, 40), {"dst_dtype": "bfloat16", "dtypes": {"x": "quint4x2"}}),
     ("dequant", (12, 40), {"dtype": "bfloat16", "dtypes": {"bias": "float16"}}),
     ("requant", (12, 40), {"dtypes": {"words": "int64"}}),
-]
+)]
 
 x = (np.arange(720, dtype=f4).reshape(12, 60) - 360) / 8  # of which half-away sees the halves
 half = np.array([0.5], f4)
@@ -62,15 +64,9 @@ QUANTIZE = ("npu_quantize", x, half, None, "int8")
 # ---- diagnose ----
 
 
-def test_there_is_a_call_of_every_operator():
-    """Of npu_quant_matmul() no inputs are made."""
-    assert {name for name, _, _ in CALLS} | {"npu_quant_matmul"} == set(OPERATORS)
-
-
-@pytest.mark.parametrize(("name", "shape", "arguments"), CALLS)
-def test_a_right_kernel_is_not_blamed(name, shape, arguments):
-    hard = npuquant.hard_inputs(name, shape, **arguments)
-    found = npuquant.diagnose(OPERATORS[name](**hard.call), name, **hard.call)
+@pytest.mark.parametrize(("name", "call"), CALLS)
+def test_a_right_kernel_is_not_blamed(name, call):
+    found = npuquant.diagnose(OPERATORS[name](**call), name, **call)
     assert (found.verdict, found.findings, found.first_place, found.element) == ("equal", (), (), None)
     assert str(found) == "diagnosis: nothing differs"
     assert all(result.differing == 0 < result.elements for result in found.results)
@@ -519,12 +515,9 @@ def test_explain():
     assert [element["index"] for element in several.to_dict()] == [[0, 1], [11, 0]]
 
 
-@pytest.mark.parametrize(("name", "shape", "arguments"), [*CALLS, ("npu_dynamic_quant", None, {})])
-def test_steps_end_with_the_result(name, shape, arguments):
+@pytest.mark.parametrize(("name", "call"), [*CALLS, ("npu_dynamic_quant", {"input": x, "quant_mode": "pertensor"})])
+def test_steps_end_with_the_result(name, call):
     """All options and types of a call are those of its steps."""
-    call = {"input": x, "quant_mode": "pertensor"}
-    if shape:
-        call = npuquant.hard_inputs(name, shape, **arguments).call
     result = OPERATORS[name](**call)
     y, *parameters = result if isinstance(result, tuple) else (result,)
     dtype = call.get("dtype", call.get("dst_type", call.get("dst_dtype")))

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What may be handed over, what is refused, and that memory is given back."""
 import ctypes
+import functools
 import gc
+import inspect
 import re
 import struct
 import sys
@@ -10,6 +12,8 @@ import numpy as np
 import npuquant
 import numpy_operators as expected
 import pytest
+from calls import usual
+from npuquant_cli.operators import OPERATORS
 from numpy_operators import as_dtype, f4
 
 ONE = np.ones(1, f4)
@@ -18,6 +22,27 @@ INT8, SUMS, WORDS = np.ones((1, 1), np.int8), np.ones((1, 1), np.int32), np.full
 
 def quantize(x, scales=ONE, zero_points=None, dtype=np.int8, axis=-1):
     return npuquant.npu_quantize(x, scales, zero_points, dtype, axis)
+
+
+def each_tensor():
+    """Of each operator each tensor: its operator and row, its name in the package, itself, and a call with another."""
+    for operator, facts in OPERATORS.items():
+        usual_call = usual(operator)
+        for row, (name, array) in zip(facts.inputs, usual_call.inputs.items()):
+            argument = usual_call.names[name]
+
+            def call(other, usual_call=usual_call, argument=argument):
+                return usual_call.function(**{**usual_call.hard_call, argument: other})
+
+            yield operator, row, argument, array, call
+
+
+def in_words(types):
+    """As messages list them."""
+    order = ("float32", "float16", "bfloat16", "int8", "uint8", "int32", "quint4x2", "int64", "uint64")
+    said = {"bfloat16": "bfloat16 (or its bits as uint16)", "quint4x2": "int32 (words of eight int4)"}
+    *others, last = [said.get(dtype, dtype) for dtype in order if dtype in types]
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 # ---- NumPy ----
@@ -30,32 +55,32 @@ MISSING = ", which npuquant does not implement"
 @pytest.mark.parametrize("dtype", ["f8", "i2", "u4", "c8", "?", "O", "U1", "M8[s]"])
 def test_other_types_are_refused(dtype):
     """With a list of those that this very argument takes."""
-    floats = r"float32, float16 or bfloat16 \(or its bits as uint16\)"
     wrong = np.zeros(1, dtype)
-    name = re.escape(str(wrong.dtype) + MISSING)
-    for argument, expected_types, call in (
-        ("input", floats, lambda: quantize(wrong)),
-        ("scales", floats, lambda: quantize(ONE, wrong)),
-        ("zero_points", floats + ", int8, uint8 or int32, as div_mode is true", lambda: quantize(ONE, ONE, wrong)),
-        ("group_index", "int32 or int64", lambda: npuquant.npu_group_quant(ONE[None], ONE[None], wrong)),
-        ("scale", "float32", lambda: npuquant.npu_trans_quant_param(wrong)),
-        ("offset", "float32", lambda: npuquant.npu_trans_quant_param(ONE, wrong)),
-        ("smooth_scales", floats, lambda: npuquant.npu_dynamic_quant_asymmetric(ONE[None], smooth_scales=wrong)),
-        ("input", floats, lambda: npuquant.npu_dynamic_quant(wrong[None])),
-        ("x", floats, lambda: npuquant.npu_dynamic_block_quant(wrong)),
-        ("x", r"int8 or int32 \(words of eight int4\)", lambda: npuquant.npu_anti_quant(wrong, ONE)),
-        ("scale", floats, lambda: npuquant.npu_anti_quant(INT8, wrong)),
-        ("x", "int32", lambda: npuquant.dequant(wrong, ONE)),
-        ("activation_scale", "float32", lambda: npuquant.dequant(SUMS, ONE, wrong)),
-        ("words", "int64 or uint64", lambda: npuquant.requant(SUMS, wrong)),
-        ("bias", "int32", lambda: npuquant.requant(SUMS, WORDS, wrong)),
+    for argument, wanted, call in (
+        *((argument, in_words(row.types), functools.partial(call, np.zeros(array.shape, dtype)))
+          for _, row, argument, array, call in each_tensor()),
         ("x1", "int8 or int32", lambda: npuquant.npu_quant_matmul(wrong, INT8, ONE)),
         ("pertoken_scale", "float32",
          lambda: npuquant.npu_quant_matmul(INT8, INT8, ONE, pertoken_scale=wrong, output_dtype="float16")),
     ):
-        wanted = expected_types.replace(" or bfloat16", ", bfloat16") if ", int8" in expected_types else expected_types
-        with pytest.raises(TypeError, match=rf"\A{argument}: is {name}; expected {wanted}\Z"):
+        says = f"{argument}: is {wrong.dtype}{MISSING}; expected {wanted}"
+        says += ", as div_mode is true" * (argument == "zero_points")
+        with pytest.raises(TypeError, match=rf"\A{re.escape(says)}\Z"):
             call()
+
+
+def test_tensors_that_are_refused(threads):
+    """By the library, in each place, with the names that it has for the operator and the tensor."""
+    for operator, row, _, array, call in each_tensor():
+        other = next(dtype for dtype in ("int64", "float32") if dtype not in row.types)
+        for status, wrong in (("DTYPE", np.ones(array.shape, other)),
+                              ("SHAPE", array.reshape(*[1] * (9 - array.ndim), *array.shape))):
+            if operator != "row_quant":  # which is no function of the library
+                with pytest.raises(npuquant.NpuquantError) as caught:
+                    call(wrong)
+                assert caught.value.status == f"NPUQ_ERROR_{status}"
+                assert str(caught.value).startswith(f"{operator}: {row.name}: ") and "\n" not in str(caught.value)
+                assert isinstance(caught.value, ValueError)
 
 
 @pytest.mark.parametrize("value", [1.5, 3, [1.0, 2.0], (), "x", b"x", None, object()])
@@ -125,34 +150,31 @@ def test_bfloat16_of_ml_dtypes():
     assert out.astype(f4) == y.view(ml_dtypes.bfloat16).astype(f4) == 1
 
 
-@pytest.mark.parametrize("dtype", ["float32", np.float16, float, 2, 99, True, [], "rubbish", "i4,i4", "i4,(", object()])
+def destinations():
+    """For each type of a result that is chosen: its argument, what messages expect, and a call that takes it."""
+    yield "dtype", "int8, uint8 or int32, as div_mode is true", functools.partial(quantize, ONE)
+    yield "dtype", "int8 or quint4x2, as div_mode is false", lambda dtype: npuquant.npu_quantize(
+        np.ones((1, 8), f4), ONE, None, dtype, -1, False)
+    yield "output_dtype", "int8, float16, bfloat16, float32 or int32", functools.partial(
+        npuquant.npu_quant_matmul, INT8, INT8, ONE)
+    for operator, facts in OPERATORS.items():
+        call = usual(operator)
+        if operator != "quantize" and "dtype" in call.names:
+            argument, types = call.names["dtype"], facts.results[0].types
+            others = {name: value for name, value in call.hard_call.items() if name != argument}
+            yield argument, f"{', '.join(types[:-1])} or {types[-1]}", functools.partial(call.function, **others)
+
+
+@pytest.mark.parametrize("dtype", ["float32", np.float16, float, "float64", np.uint16, 2, 7, 99, True, [], "rubbish",
+                                   "i4,i4", "i4,(", object(), None])
 def test_other_destinations_are_refused(dtype):
     """With a list of those that there are."""
-    x = np.ones((1, 8), f4)
-    with pytest.raises(TypeError, match=r"\Adtype: is .*; expected int8, uint8 or int32, as div_mode is true\Z"):
-        quantize(x, dtype=dtype)
-    with pytest.raises(TypeError, match=r"\Adtype: is .*; expected int8 or quint4x2, as div_mode is false\Z"):
-        npuquant.npu_quantize(x, ONE, None, dtype, -1, False)
-    with pytest.raises(TypeError, match=r"\Adst_dtype: is .*; expected int8 or quint4x2\Z"):
-        npuquant.npu_group_quant(x, x, np.array([1]), dst_dtype=dtype)
-    for dynamic, wanted in ((npuquant.npu_dynamic_quant, "int8, uint8 or quint4x2"),
-                            (npuquant.npu_dynamic_quant_asymmetric, "int8 or quint4x2"),
-                            (npuquant.npu_dynamic_block_quant, "int8, uint8 or quint4x2")):
-        with pytest.raises(TypeError, match=rf"\Adst_type: is .*; expected {wanted}\Z"):
-            dynamic(x, dst_type=dtype)
-
-
-@pytest.mark.parametrize("dtype", ["float64", np.uint16, float, 7, 99, True, [], "rubbish", "i4,(", object(), None])
-def test_other_floating_destinations_are_refused(dtype):
-    for call in (npuquant.dequant, npuquant.requant):
-        wanted = "float16, bfloat16 or float32" if call is npuquant.dequant else "int8 or float16"
-        with pytest.raises(TypeError, match=rf"\Adtype: is .*; expected {wanted}\Z"):
-            call(SUMS, WORDS, dtype=dtype)
-    if dtype is not None:
-        with pytest.raises(TypeError, match=r"\Adst_dtype: is .*; expected float16, bfloat16 or float32\Z"):
-            npuquant.npu_anti_quant(INT8, ONE, dst_dtype=dtype)
-        with pytest.raises(TypeError, match=r"\Aoutput_dtype: is .*; expected int8, .* or int32\Z"):
-            npuquant.npu_quant_matmul(INT8, INT8, ONE, output_dtype=dtype)
+    for argument, wanted, call in destinations():
+        default = inspect.signature(call).parameters[argument].default
+        if dtype is None and default is None or getattr(dtype, "__name__", str(dtype)) in re.split(", | or ", wanted):
+            continue
+        with pytest.raises(TypeError, match=rf"\A{argument}: is .*; expected {wanted}\Z"):
+            call(**{argument: dtype})
 
 
 @pytest.mark.parametrize("dtype, described", [
@@ -163,22 +185,10 @@ def test_other_floating_destinations_are_refused(dtype):
     (261, "261"), (np.int64(298), "298"), (-1, "-1"),
 ])
 def test_numbers_are_named(dtype, described):
-    x = np.ones((1, 8), f4)
-    for argument, wanted, call in (
-        ("dtype", "int8, uint8 or int32, as div_mode is true", lambda: quantize(x, dtype=dtype)),
-        ("dtype", "int8 or quint4x2, as div_mode is false",
-         lambda: npuquant.npu_quantize(x, ONE, None, dtype, -1, False)),
-        ("dst_type", "int8, uint8 or quint4x2", lambda: npuquant.npu_dynamic_quant(x, dst_type=dtype)),
-        ("dst_type", "int8, uint8 or quint4x2", lambda: npuquant.npu_dynamic_block_quant(x, dst_type=dtype)),
-        ("dst_dtype", "int8 or quint4x2", lambda: npuquant.npu_group_quant(x, x, np.array([1]), dst_dtype=dtype)),
-    ):
-        with pytest.raises(TypeError, match=rf"\A{argument}: is {re.escape(described)}; expected {wanted}\Z"):
-            call()
-
-
-def test_no_destination():
-    with pytest.raises(TypeError, match=r"\Adtype: is None; expected int8, uint8 or int32, as div_mode is true\Z"):
-        quantize(ONE, dtype=None)
+    for argument, wanted, call in destinations():
+        if "float16" not in wanted:
+            with pytest.raises(TypeError, match=rf"\A{argument}: is {re.escape(described)}; expected {wanted}\Z"):
+                call(**{argument: dtype})
 
 
 # ---- DLPack ----

@@ -228,12 +228,6 @@ def test_int4_is_quint4x2(int4):
     assert_equal(operators.npu_anti_quant(words, x[0, :1], src_dtype=int4), operators.npu_anti_quant(words, x[0, :1]))
 
 
-@pytest.mark.parametrize("shape", [(3, 16), (2, 15), (0, 16), (16, 2)], ids=str)
-def test_refused_scales_of_groups(shape):
-    with pytest.raises(npuquant.NpuquantError, match=r"\Aanti_quant: scale: dimension [01] is "):
-        operators.npu_anti_quant(torch.ones(8, 16, dtype=torch.int8), torch.ones(shape))
-
-
 # ---- products of int4 matrices: their shapes, too, when traced ----
 
 
@@ -275,69 +269,12 @@ def test_int4_of_unknown_sizes():
 
 # ---- signatures ----
 
-# As in op_plugin/config/op_plugin_functions.yaml of Ascend/op-plugin.
-SCHEMAS = {
-    "npu_quantize": "(Tensor self, Tensor scales, Tensor? zero_points, int dtype, int axis=1, bool div_mode=True)"
-                    " -> Tensor",
-    "npu_group_quant": "(Tensor x, Tensor scale, Tensor group_index, *, Tensor? offset=None,"
-                       " ScalarType? dst_dtype=None) -> Tensor",
-    "npu_trans_quant_param": "(Tensor scale, Tensor? offset=None, int? round_mode=0) -> Tensor",
-    "npu_dynamic_quant_asymmetric": '(Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=None,'
-                                    ' int? dst_type=None, str quant_mode="pertoken", float dst_type_max=0.0)'
-                                    ' -> (Tensor, Tensor, Tensor)',
-    "npu_dynamic_quant": '(Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=None, int? dst_type=None,'
-                         ' str quant_mode="pertoken", float dst_type_max=0.0) -> (Tensor, Tensor)',
-    "npu_dynamic_block_quant": '(Tensor x, *, float min_scale=0.0, str round_mode="rint", int dst_type=1,'
-                               ' int row_block_size=1, int col_block_size=128, float dst_type_max=0.0)'
-                               ' -> (Tensor, Tensor)',
-    "npu_anti_quant": "(Tensor x, Tensor scale, *, Tensor? offset=None, int? dst_dtype=None, int? src_dtype=None)"
-                      " -> Tensor",
-    "npu_quant_matmul": "(Tensor x1, Tensor x2, Tensor scale, *, Tensor? offset=None, Tensor? pertoken_scale=None,"
-                        " Tensor? bias=None, int? output_dtype=None, int? x1_dtype=None, int? x2_dtype=None,"
-                        " int? pertoken_scale_dtype=None, int? scale_dtype=None, int[]? group_sizes=None,"
-                        " Tensor? y_scale=None) -> Tensor",
-    "npu_quant_scatter": "(Tensor self, Tensor indices, Tensor updates, Tensor quant_scales,"
-                         " Tensor? quant_zero_points=None, int axis=-2, int quant_axis=-1, str reduce='update',"
-                         " int? dst_type=None, str? round_mode='rint') -> Tensor",
-    "npu_dequant_bias": "(Tensor x, Tensor weight_scale, Tensor? activation_scale, Tensor? bias, *,"
-                        " ScalarType? output_dtype=None) -> Tensor",
-}
-# What the package adds to them.
-ADDED = {"npu_dynamic_quant": ", str? scale_form=None"}
 
-
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_schemas_are_those_of_torch_npu(name):
-    schema = SCHEMAS[name].replace(") -> ", ADDED.get(name, "") + ") -> ", 1)
-    assert getattr(torch.ops.npuquant, name).default._schema == torch._C.parse_schema(f"npuquant::{name}{schema}")
-
-
-# As in docs/zh/custom_APIs/torch_npu there. x of npu_dynamic_quant is called input by its schema and by this package,
-# and npu_dynamic_quant_asymmetric takes both names. quant_mode, dst_type_max, and x1_dtype to scale_dtype
-# and y_scale of npu_quant_matmul are in the schemas alone, as npu_dequant_bias is. scale_form is this package's.
-@pytest.mark.parametrize(
-    ("name", "signature"),
-    [
-        ("npu_quantize", "(input, scales, zero_points, dtype, axis=1, div_mode=True)"),
-        ("npu_group_quant", "(x, scale, group_index, *, offset=None, dst_dtype=None)"),
-        ("npu_trans_quant_param", "(scale, offset=None, round_mode=0)"),
-        ("npu_dynamic_quant_asymmetric", "(x=None, *, smooth_scales=None, group_index=None, dst_type=None,"
-                                         " quant_mode='pertoken', dst_type_max=0.0, input=None)"),
-        ("npu_dynamic_quant", "(input, *, smooth_scales=None, group_index=None, dst_type=None, quant_mode='pertoken',"
-                              " dst_type_max=0.0, scale_form=None)"),
-        ("npu_dynamic_block_quant", "(x, *, min_scale=0.0, round_mode='rint', dst_type=1, row_block_size=1,"
-                                    " col_block_size=128, dst_type_max=0.0)"),
-        ("npu_anti_quant", "(x, scale, *, offset=None, dst_dtype=None, src_dtype=None)"),
-        ("npu_quant_matmul", "(x1, x2, scale, *, offset=None, pertoken_scale=None, bias=None, output_dtype=None,"
-                             " x1_dtype=None, x2_dtype=None, pertoken_scale_dtype=None, scale_dtype=None,"
-                             " group_sizes=None, y_scale=None)"),
-        ("npu_dequant_bias", "(x, weight_scale, activation_scale, bias, *, output_dtype=None)"),
-    ],
-)
-def test_signatures_are_the_documented_ones(name, signature):
-    found = inspect.signature(getattr(operators, name))
-    parameters = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in found.parameters.values()]
-    assert str(inspect.Signature(parameters)) == signature
+@pytest.mark.parametrize("name", test_operators.SCHEMAS)
+def test_schemas_and_signatures_are_those_of_torch_npu(name):
+    schema = torch._C.parse_schema(f"npuquant::{name}{test_operators.SCHEMAS[name]}")
+    assert getattr(torch.ops.npuquant, name).default._schema == schema
+    assert test_operators.signature_of(getattr(operators, name)) == test_operators.documented(name)
 
 
 # ---- memory, gradients, contexts ----
@@ -589,31 +526,15 @@ def test_none_is_refused_where_shapes_are_computed():
 
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
-@pytest.mark.parametrize(
-    ("dtype", "x1", "x2", "message"),
-    [
-        (torch.int8, (8,), (8, 4), "x1: has 1 dimension; expected 2 to 8"),
-        (torch.int8, (2, 8), (8,), "x2: has 1 dimension; expected 2 to 8"),
-        (torch.int8, (2, 7), (8, 4), r"x2: has the shape \[8, 4\]; expected 7 rows, as x1 has columns"),
-        (torch.int32, (2, 7), (8, 4), r"x2: has the shape \[8, 4\]; expected 7 rows, as x1 has columns, or 56 if its "
-         "words run along N"),
-    ],
-)
-def test_matrices_that_do_not_fit_are_refused(device, dtype, x1, x2, message):
-    """Where they are multiplied, and where only the shape is computed."""
-    x1, x2 = (torch.ones(shape, dtype=dtype, device=device) for shape in (x1, x2))
-    with pytest.raises(ValueError, match=rf"\A{message}\Z"):
-        operators.npu_quant_matmul(x1, x2, torch.ones(4, device=device))
-
-
 @pytest.mark.parametrize("error, says, change", [
     case for case in test_library.test_products_that_are_refused.pytestmark[0].args[1]
     if "__dlpack__" not in case[1] and "output_dtype: " not in case[1]])
-def test_products_are_refused_where_only_the_shape_is_computed(error, says, change):
+def test_products_that_are_refused(error, says, change, device):
+    """Where they are computed, and where only the shape is."""
     keywords = {"x1": test_library.MATRIX, "x2": np.ones((4, 5), np.int8), "scale": np.ones(1, "f4"), **change}
-    keywords = {name: as_tensor(value).to("meta") if isinstance(value, np.ndarray) else getattr(torch, value)
+    keywords = {name: as_tensor(value).to(device) if isinstance(value, np.ndarray) else getattr(torch, value)
                 for name, value in keywords.items()}
-    says = re.escape(says.replace(" (or its bits as uint16)", ""))
+    says = re.escape(says if device == "cpu" else says.replace(" (or its bits as uint16)", ""))
     with pytest.raises(error, match=rf"\A{says}\Z"):
         operators.npu_quant_matmul(**keywords)
 

@@ -177,7 +177,6 @@ def test_meta(name, values, keywords, results):
 def test_values(name, values, keywords, results):
     operator = getattr(stand_in, name)
     computed = any(values is call[1] for call in COMPUTED)
-    values, keywords = everywhere("cpu", values, keywords)
     if not computed:
         with pytest.raises(NotImplementedError, match=rf"^torch_npu\.{name}: npuquant knows the shapes and types"):
             operator(*values, **keywords)
@@ -201,7 +200,6 @@ def test_values(name, values, keywords, results):
 def test_fake_tensors(name, values, keywords, results):
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    values, keywords = everywhere("cpu", values, keywords)
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         values = [[mode.from_tensor(one) for one in value] if isinstance(value, list) and value and
                   isinstance(value[0], torch.Tensor) else
@@ -213,7 +211,6 @@ def test_fake_tensors(name, values, keywords, results):
 @each_call
 def test_compile(name, values, keywords, results):
     stand_in.install(values="zeros")
-    values, keywords = everywhere("cpu", values, keywords)
     operator = getattr(torch.ops.npuquant, getattr(stand_in, name).__name__)
 
     def program(*tensors):
@@ -229,7 +226,6 @@ def test_compile(name, values, keywords, results):
 @each_call
 def test_export(name, values, keywords, results):
     stand_in.install(values="zeros")
-    values, keywords = everywhere("cpu", values, keywords)
     operator = getattr(torch.ops.npuquant, getattr(stand_in, name).__name__)
 
     class Program(torch.nn.Module):
@@ -248,7 +244,6 @@ def test_opcheck(name, values, keywords, results):
     if name.startswith("npu_grouped_matmul") or name.endswith("_"):
         pytest.skip("opcheck takes no lists of tensors, and no results that are arguments")
     stand_in.install(values="zeros")
-    values, keywords = everywhere("cpu", values, keywords)
     operator = getattr(torch.ops.npuquant, getattr(stand_in, name).__name__).default
     torch.library.opcheck(operator, tuple(values), keywords,
                           test_utils=("test_schema", "test_faketensor"))

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Calls on hard inputs, and what the package says of their results."""
+import functools
 import inspect
 
 import npuquant
+from npuquant_cli.operators import OPERATORS
 
 # What the library calls some arguments of the package's functions.
 IN_LIBRARY = {"input": "x", "v": "x", "dst_type": "dtype", "dst_dtype": "dtype", "col_block_size": "block"}
-DTYPES = {"anti_quant": "float16", "dequant": "float16"}  # of y, if no type is given; otherwise int8
-
 
 #: Verdicts on a finding that gives every element: how many decide, depends on the shape, and a device may have made few.
 GIVEN = "explained", "possible", "admissible"
@@ -22,16 +22,15 @@ class Call:
     """
 
     def __init__(self, operator, shape, *, dtypes=(), without=(), seed=1, **arguments):
-        if operator not in ("trans_quant_param", "row_quant"):  # they have one type
-            arguments.setdefault("dtype", DTYPES.get(operator, "int8"))
         self.operator = operator
         self.function = getattr(npuquant, f"npu_{operator}", None) or getattr(npuquant, operator)
         self.names, self.arguments = {}, {}  # the function's names of the arguments, and the defaults
         for name, parameter in inspect.signature(self.function).parameters.items():
             self.names.setdefault(IN_LIBRARY.get(name, name), name)
             self.arguments.setdefault(IN_LIBRARY.get(name, name), parameter.default)
-        self.arguments.update(arguments)
-        self.arguments.setdefault("dtype", "int8")
+        usual = {"dtype": OPERATORS[operator].results[0].types[0], "rule": "dynamic_quant"}
+        arguments = {**{name: value for name, value in usual.items() if name in self.names}, **arguments}
+        self.arguments.update({"dtype": usual["dtype"], **arguments})
         hard = npuquant.hard_inputs(self.function, shape, dtypes=self.in_package(dict(dtypes)), without=without,
                                     seed=seed, **self.in_package(arguments))
         self.hard_call = hard.call
@@ -59,6 +58,12 @@ class Call:
     def diagnose(self, results):
         """The same as JSON."""
         return self.diagnosis(results).to_dict()
+
+
+@functools.lru_cache(maxsize=None)
+def usual(operator):
+    """A call with every input, and the usual options."""
+    return Call(operator, (40,) if "MAKES_WORDS" in OPERATORS[operator].traits else (12, 40))
 
 
 def names(finding):

@@ -1,25 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels of dynamic_quant, dynamic_quant_asymmetric, dynamic_block_quant and row_quant with mistakes."""
 import numpy as np
-from numeric import (
-    HALF_ADDED,
-    ROUNDINGS,
-    Machine,
-    Mistakes,
-    f4,
-    f8,
-    for_tensor_cores,
-    groups,
-    in_type,
-    kept,
-    packed,
-    read_as,
-    read_x,
-    reused,
-    rounded,
-    to_integers,
-    with_offset,
-)
+from numeric import (HALF_ADDED, ROUNDINGS, Machine, Mistakes, f4, f8, for_tensor_cores, groups, in_type, kept, packed,
+                     read_as, read_x, reused, rounded, to_integers, with_offset)
 from numpy_operators import floats, round_to
 
 BOUNDS = {"1e-12": 1e-12, "1e-10": 1e-10, "1e-8": 1e-8, "1e-6": 1e-6, "1e-5": 1e-5, "epsilon": 2.0**-23,
@@ -363,13 +346,15 @@ def scales_shape(call):
     return (1,) if call.arguments.get("quant_mode") == "pertensor" else rows
 
 
-def dynamic_quant(call, greatest, machine, mistakes):
+def tokens(call, machine, mistakes):
+    """The rows of each range, the values, how elements take a row's parameter, and the row of each returned scale."""
     for_range, v = smoothed(call, machine, mistakes)
     ranges, of_elements, of_results = extents(for_range, mistakes)
+    return ranges, v, lambda parameter: taken(parameter, "row", mistakes)[of_elements], of_results
 
-    def spread(parameter):
-        return taken(parameter, "row", mistakes)[of_elements]
 
+def dynamic_quant(call, greatest, machine, mistakes):
+    ranges, v, spread, of_results = tokens(call, machine, mistakes)
     for name, rule in SYMMETRIC_RULES.items():
         if name in mistakes:
             t, scale = rule(extremes(np.abs(ranges), mistakes)[0], v, greatest, spread, machine, mistakes)
@@ -410,12 +395,7 @@ def row_quant(call, names):
 
 
 def dynamic_quant_asymmetric(call, greatest, machine, mistakes):
-    for_range, v = smoothed(call, machine, mistakes)
-    ranges, of_elements, of_results = extents(for_range, mistakes)
-
-    def spread(parameter):
-        return taken(parameter, "row", mistakes)[of_elements]
-
+    ranges, v, spread, of_results = tokens(call, machine, mistakes)
     for name, rule in ASYMMETRIC_RULES.items():
         if name in mistakes:
             high, low = extremes(ranges, mistakes)

@@ -2,21 +2,8 @@
 """Kernels of anti_quant, dequant and requant with mistakes."""
 import numpy as np
 from layout_mistakes import AWQ
-from numeric import (
-    Machine,
-    Mistakes,
-    f4,
-    f8,
-    float64_to_type,
-    fused,
-    in_type,
-    is_wide,
-    kept,
-    read_as,
-    read_parameter,
-    reused,
-    rounded,
-)
+from numeric import (Machine, f4, f8, float64_to_type, fused, in_type, is_wide, kept, kernel_of_y, read_as,
+                     read_parameter, reused, rounded)
 from numpy_operators import add_wrapping, floats, unpack
 
 NINE_BITS, INT32 = (-256, 255), (-(2**31), 2**31 - 1)
@@ -281,14 +268,4 @@ def requant(call, mistakes):
     return to_int8(p, offset, machine).reshape(call.inputs["x"].shape)
 
 
-def kernel_of(operator):
-    def kernel(call, names):
-        mistakes = Mistakes(names)
-        y = operator(call, mistakes)
-        mistakes.refuse_unknown()
-        return {"y": y}
-
-    return kernel
-
-
-KERNELS = {"anti_quant": kernel_of(anti_quant), "dequant": kernel_of(dequant), "requant": kernel_of(requant)}
+KERNELS = {operator.__name__: kernel_of_y(operator) for operator in (anti_quant, dequant, requant)}

@@ -2,21 +2,28 @@
 """Calls with usual inputs: normal values, usual scales, no special values."""
 import numpy as np
 from calls import Call
+from npuquant_cli.operators import OPERATORS
 from numpy_operators import RANGES, pack, round_to, trans_quant_param
 
 ROWS, COLUMNS = 32, 64  # of the hard inputs that give types and shapes
+ROLES = ("X", "SCALE", "GROUPS", "OFFSET", "SMOOTH", "ROW_SCALE", "BIAS")  # in this order they are drawn
 
 
 def normal_call(rows, columns, seed, operator, **arguments):
     """A call of an operator with normal values as inputs."""
-    words = operator == "trans_quant_param"
+    data, *others = OPERATORS[operator].inputs
+    words = "MAKES_WORDS" in OPERATORS[operator].traits
     call = Call(operator, (COLUMNS,) if words else (ROWS, COLUMNS), **arguments)
-    lengths = {ROWS: rows, COLUMNS: columns}
-    shapes = {name: [lengths.get(length, length) for length in array.shape] for name, array in call.inputs.items()}
-    if not words:
-        shapes["x"] = [rows, columns]  # also of int4, whose array holds words
-    values = MAKERS.get(operator, of_data_alone)(call, shapes, np.random.default_rng(seed))
-    call.inputs = {name: in_type(make(), call.types[name]) for name, make in values.items() if name in call.inputs}
+    lengths, rng = {ROWS: rows, COLUMNS: columns}, np.random.default_rng(seed)
+    names = {"X": next(iter(call.inputs)), **{row.role: row.name for row in others if row.name in call.inputs}}
+    for role in ROLES:
+        if role in names:
+            name = names[role]
+            shape = [lengths.get(length, length) for length in call.inputs[name].shape]
+            if role == "X" and not words:
+                shape = [rows, columns]  # also of int4, whose array holds words
+            values = DRAW[role](call, OPERATORS[operator].traits, shape, rng)
+            call.inputs[name] = in_type(values, call.types[name])
     return call
 
 
@@ -31,93 +38,51 @@ def factors(rng, shape, size):
     return rng.uniform(0.7, 1.4, shape) * size
 
 
-def zero_points(rng, shape, around=0):
-    """Whole numbers, as toolkits make them."""
-    return rng.integers(around - 8, around + 9, shape)
-
-
-def steps(call):
-    """Four standard deviations reach the positive end of the range: some values saturate."""
-    low, high = RANGES[call.arguments["dtype"]]
-    return (high - low) / 2 / 4
-
-
-def group_ends(call, shapes, rng):
-    rows = shapes["x"][0]
-    ends = np.sort(rng.integers(1, rows, shapes["group_index"]))
-    ends[-1] = rows
-    return ends
-
-
-def quantize(call, shapes, rng):
-    power = -1 if call.arguments["div_mode"] else 1
-    middle = 128 if call.arguments["dtype"] == "uint8" else 0
-    return {
-        "x": lambda: rng.normal(size=shapes["x"]),
-        "scales": lambda: factors(rng, shapes["scales"], steps(call)) ** power,
-        "zero_points": lambda: zero_points(rng, shapes["zero_points"], middle),
-    }
-
-
-def group_quant(call, shapes, rng):
-    return {
-        "x": lambda: rng.normal(size=shapes["x"]),
-        "scale": lambda: factors(rng, shapes["scale"], steps(call)),
-        "group_index": lambda: group_ends(call, shapes, rng),
-        "offset": lambda: zero_points(rng, shapes["offset"]),
-    }
-
-
-def of_data_alone(call, shapes, rng):
-    """For operators that find their scales."""
-    return {
-        "x": lambda: rng.normal(size=shapes["x"]),
-        "group_index": lambda: group_ends(call, shapes, rng),
-        "smooth_scales": lambda: factors(rng, shapes["smooth_scales"], 1),
-    }
-
-
-def anti_quant(call, shapes, rng):
-    low, high = RANGES[call.types["x"]]
-    return {
-        "x": lambda: np.clip(np.rint(rng.normal(size=shapes["x"]) * high / 4), low, high).astype(np.int64),
-        "scale": lambda: factors(rng, shapes["scale"], 0.01),
-        "offset": lambda: zero_points(rng, shapes["offset"]),
-    }
-
-
-def sums(call, shapes, rng):
-    """Of 4096 products of int8: their standard deviation is some 100,000."""
-    in_float = call.types.get("bias") != "int32"
-    return {
-        "x": lambda: np.rint(rng.normal(size=shapes["x"]) * 1e5),
-        "weight_scale": lambda: factors(rng, shapes["weight_scale"], 1e-3),
-        "activation_scale": lambda: factors(rng, shapes["activation_scale"], 0.02),
-        "words": lambda: words(rng, shapes["words"]),
-        "bias": lambda: rng.normal(size=shapes["bias"]) if in_float else np.rint(rng.normal(size=shapes["bias"]) * 5e4),
-    }
-
-
 def sum_scales(rng, shape):
     return factors(rng, shape, 127 / 4e5).astype(np.float32)
 
 
-def words(rng, shape):
-    return trans_quant_param(sum_scales(rng, shape), zero_points(rng, shape).astype(np.float32), 0)
+def x(call, traits, shape, rng):
+    if "MAKES_WORDS" in traits:
+        return sum_scales(rng, shape)
+    values = rng.normal(size=shape)
+    if "READS_SUMS" in traits:  # of 4096 products of int8: their standard deviation is some 100,000
+        return np.rint(values * 1e5)
+    if "READS_NARROW" in traits:
+        low, high = RANGES[call.types["x"]]
+        return np.clip(np.rint(values * high / 4), low, high).astype(np.int64)
+    return values
 
 
-def scales_and_offsets(call, shapes, rng):
-    return {
-        "scale": lambda: sum_scales(rng, shapes["scale"]),
-        "offset": lambda: zero_points(rng, shapes["offset"]),
-    }
+def scale(call, traits, shape, rng):
+    if "READS_WORDS" in traits:
+        return trans_quant_param(sum_scales(rng, shape), offset(call, traits, shape, rng).astype(np.float32), 0)
+    if "READS_SUMS" in traits:
+        return factors(rng, shape, 1e-3)
+    if "READS_NARROW" in traits:
+        return factors(rng, shape, 0.01)
+    # Four standard deviations reach the positive end of the range: some values saturate.
+    low, high = RANGES[call.arguments["dtype"]]
+    return factors(rng, shape, (high - low) / 2 / 4) ** (-1 if call.arguments.get("div_mode") else 1)
 
 
-MAKERS = {
-    "quantize": quantize,
-    "group_quant": group_quant,
-    "trans_quant_param": scales_and_offsets,
-    "anti_quant": anti_quant,
-    "dequant": sums,
-    "requant": sums,
-}
+def offset(call, traits, shape, rng):
+    """Whole numbers, as toolkits make them."""
+    return rng.integers(-8, 9, shape) + (128 if call.arguments["dtype"] == "uint8" else 0)
+
+
+def group_ends(call, traits, shape, rng):
+    rows = len(call.inputs["x"])
+    ends = np.sort(rng.integers(1, rows, shape))
+    ends[-1] = rows
+    return ends
+
+
+def bias(call, traits, shape, rng):
+    values = rng.normal(size=shape)
+    return np.rint(values * 5e4) if call.types["bias"] == "int32" else values
+
+
+DRAW = {"X": x, "SCALE": scale, "GROUPS": group_ends, "OFFSET": offset, "BIAS": bias,
+        "SMOOTH": lambda call, traits, shape, rng: factors(rng, shape, 1),
+        "ROW_SCALE": lambda call, traits, shape, rng: factors(rng, shape, 0.02)}

@@ -142,6 +142,18 @@ class Mistakes:
             raise ValueError(f"the kernel does not make these mistakes here: {sorted(self.unknown)}")
 
 
+def kernel_of_y(operator):
+    """A kernel whose only result is what operator(call, mistakes) returns."""
+
+    def kernel(call, names):
+        mistakes = Mistakes(names)
+        y = operator(call, mistakes)
+        mistakes.refuse_unknown()
+        return {"y": y}
+
+    return kernel
+
+
 def is_wide(mistakes):
     return "float64" in mistakes or "float64-to-float32" in mistakes
 

@@ -1,20 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels of quantize, group_quant and trans_quant_param with mistakes."""
 import numpy as np
-from numeric import (
-    Machine,
-    Mistakes,
-    for_tensor_cores,
-    groups,
-    kept,
-    packed,
-    read_parameter,
-    read_x,
-    reused,
-    rounded,
-    to_integers,
-    with_offset,
-)
+from numeric import (Machine, for_tensor_cores, groups, kept, kernel_of_y, packed, read_parameter, read_x, reused,
+                     rounded, to_integers, with_offset)
 
 # ---- parameters ----
 
@@ -76,11 +64,11 @@ def quantised(x, s, z, divides, dtype, mistakes):
 # ---- operators ----
 
 
-def quantize(inputs, arguments, mistakes):
-    x = read_x(inputs["x"], mistakes)
-    scales = read_scale(inputs["scales"], mistakes)
-    z = read_offset(inputs.get("zero_points"), mistakes)
-    divides, axis = arguments["div_mode"], arguments["axis"]
+def quantize(call, mistakes):
+    x = read_x(call.inputs["x"], mistakes)
+    scales = read_scale(call.inputs["scales"], mistakes)
+    z = read_offset(call.inputs.get("zero_points"), mistakes)
+    divides, axis = call.arguments["div_mode"], call.arguments["axis"]
     dimension = axis % x.ndim if divides or axis == -2 else x.ndim - 1
 
     def of_elements(values, what):
@@ -89,27 +77,27 @@ def quantize(inputs, arguments, mistakes):
 
     s = of_elements(scales, "scale")
     z = None if z is None else of_elements(z, "offset")
-    return quantised(x, s, z, divides, arguments["dtype"], mistakes)
+    return quantised(x, s, z, divides, call.arguments["dtype"], mistakes)
 
 
-def group_quant(inputs, arguments, mistakes):
-    x = read_x(inputs["x"], mistakes)
-    scale = read_scale(inputs["scale"], mistakes)
-    begin = groups(inputs["group_index"], len(x), mistakes)[:, None] * x.shape[1]
+def group_quant(call, mistakes):
+    x = read_x(call.inputs["x"], mistakes)
+    scale = read_scale(call.inputs["scale"], mistakes)
+    begin = groups(call.inputs["group_index"], len(x), mistakes)[:, None] * x.shape[1]
     if "scale-of-first" not in mistakes:
         begin = taken(begin + reused(np.arange(x.shape[1]), mistakes), scale.size, "scale", mistakes)
-    z = read_offset(inputs.get("offset"), mistakes)
-    return quantised(x, scale.reshape(-1)[begin], z, False, arguments["dtype"], mistakes)
+    z = read_offset(call.inputs.get("offset"), mistakes)
+    return quantised(x, scale.reshape(-1)[begin], z, False, call.arguments["dtype"], mistakes)
 
 
-def trans_quant_param(inputs, arguments, mistakes):
-    scale = inputs["scale"]
+def trans_quant_param(call, mistakes):
+    scale = call.inputs["scale"]
     bits = (1 / scale if "reciprocal" in mistakes else scale).view(np.uint32).astype(np.uint64)
     if "all-scale-bits" not in mistakes:
-        nearest = (arguments["round_mode"] == 1) != ("other-round-mode" in mistakes)
+        nearest = (call.arguments["round_mode"] == 1) != ("other-round-mode" in mistakes)
         bits = (to_19_bits(bits) if nearest else bits) & 0xFFFFE000
     word = bits | (0 if "no-flag" in mistakes else 1 << 46)
-    offset = read_offset(inputs.get("offset"), mistakes)
+    offset = read_offset(call.inputs.get("offset"), mistakes)
     if offset is not None:
         index = taken(np.arange(offset.size), offset.size, "offset", mistakes)
         whole = rounded(offset.reshape(-1)[index].reshape(offset.shape), mistakes)
@@ -132,15 +120,4 @@ def to_19_bits(bits):
     return np.where(exponent == 255, bits, np.where(exponent == 0, bits & 0x80000000, nearest))
 
 
-def kernel_of(operator):
-    def kernel(call, names):
-        mistakes = Mistakes(names)
-        y = operator(call.inputs, call.arguments, mistakes)
-        mistakes.refuse_unknown()
-        return {"y": y}
-
-    return kernel
-
-
-OPERATORS = {"quantize": quantize, "group_quant": group_quant, "trans_quant_param": trans_quant_param}
-KERNELS = {name: kernel_of(operator) for name, operator in OPERATORS.items()}
+KERNELS = {operator.__name__: kernel_of_y(operator) for operator in (quantize, group_quant, trans_quant_param)}

@@ -14,6 +14,7 @@ import unittest
 from calls import GIVEN, Call, first_place
 from dynamic_kernels import ROW_RULES
 from kernels import KERNELS, run
+from npuquant_cli.operators import OPERATORS
 
 FLOATS = ("float32", "float16", "bfloat16")
 LINES = 48, 72
@@ -22,18 +23,17 @@ ROWS = 64, 128
 
 def forms(operator):
     """Arguments of Call, a dictionary for each call."""
-    make = {
-        "quantize": quantize_forms,
-        "group_quant": group_quant_forms,
-        "trans_quant_param": trans_quant_param_forms,
-        "dynamic_quant": dynamic_quant_forms,
-        "dynamic_block_quant": dynamic_block_quant_forms,
-        "row_quant": row_quant_forms,
-        "anti_quant": anti_quant_forms,
-        "dequant": dequant_forms,
-        "requant": requant_forms,
-    }
-    return list(make.get(operator, dynamic_forms)())
+    make = globals().get(f"{operator}_forms")
+    return list(make() if make else forms_of_rows(operator))
+
+
+def forms_of_rows(operator):
+    """All types of x and y, with all optional inputs and without."""
+    facts = OPERATORS[operator]
+    optional = [tensor.name for tensor in facts.inputs if tensor.use == "optional"]
+    shape = ROWS if "FINDS_SCALES" in facts.traits else LINES
+    for x, y, left_out in itertools.product(facts.inputs[0].types, facts.results[0].types, without(*optional)):
+        yield dict(shape=shape, dtypes={"x": x}, dtype=y, without=left_out)
 
 
 def without(*names):
@@ -63,8 +63,7 @@ def quantize_forms():
 
 
 def group_quant_forms():
-    for x, y, left_out in itertools.product(FLOATS, ("int8", "quint4x2"), without("offset")):
-        yield dict(shape=LINES, dtypes={"x": x}, dtype=y, without=left_out)
+    yield from forms_of_rows("group_quant")
     for x, scale, y in itertools.product(FLOATS, ("float16", "bfloat16"), ("int8", "quint4x2")):
         yield dict(shape=LINES, dtypes=dict(x=x, scale=scale, offset=scale, group_index="int32"), dtype=y)
 
@@ -77,12 +76,12 @@ def trans_quant_param_forms():
 
 def dynamic_quant_forms():
     yield dict(shape=ROWS, dtype="uint8")
-    yield from dynamic_forms()
+    yield from dynamic_quant_asymmetric_forms()
     for x, y in zip(FLOATS, ("int8", "quint4x2", "uint8")):
         yield dict(shape=ROWS, dtypes={"x": x}, dtype=y, scale_form="inverse")
 
 
-def dynamic_forms():
+def dynamic_quant_asymmetric_forms():
     optionals = (), ("group_index",), ("smooth_scales", "group_index")
     for x, y, left_out in itertools.product(FLOATS, ("int8", "quint4x2"), optionals):
         yield dict(shape=ROWS, dtypes={"x": x}, dtype=y, without=left_out)
@@ -129,8 +128,7 @@ def dequant_forms():
 
 
 def requant_forms():
-    for y, left_out in itertools.product(("int8", "float16"), without("bias")):
-        yield dict(shape=LINES, dtype=y, without=left_out)
+    yield from forms_of_rows("requant")
     for y, shape in itertools.product(("int8", "float16"), ((6, 8, 72), (72,))):
         yield dict(shape=shape, dtypes={"words": "int64"}, dtype=y)
 

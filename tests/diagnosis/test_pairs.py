@@ -115,7 +115,7 @@ PARTS = (
 )
 
 FORMS = (
-    *((operator, {"rule": "dynamic_quant"} if operator == "row_quant" else {}) for operator in KERNELS),
+    *((operator, {}) for operator in KERNELS),
     ("quantize", UINT8),
     ("anti_quant", {"dtypes": {"x": "quint4x2"}}),
     ("dynamic_quant", INT4),
