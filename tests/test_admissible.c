@@ -641,9 +641,9 @@ static void test_other_operators(void **unused)
                 }
             }
             struct diagnosis d;
-            const bool divides = 1U << o == DYNAMIC_QUANT || 1U << o == DYNAMIC_BLOCK_QUANT ||
-                                 (1U << o == QUANTIZE && random.call.options.divides) ||
-                                 (1U << o == ROW_QUANT && random.call.options.rule != RULE_GROUPED_SWIGLU);
+            const bool scales_alone = random.results[RESULT_SCALE].data && !random.results[RESULT_OFFSET].data;
+            const bool divides =
+                random.call.options.divides || (scales_alone && random.call.options.rule != RULE_GROUPED_SWIGLU);
             assert_true(diagnose(&random.call, random.results, dump, NULL, &d));
             assert_int_equal(d.admission.divides, divides);
             assert_true(divides || d.verdict != VERDICT_ADMISSIBLE);
