@@ -943,31 +943,26 @@ static void check_empty_parts(void)
 /* The extents besides a 0 may be any, even with a product beyond all limits. */
 static void check_empty_and_huge(void)
 {
-    const int64_t shape[] = {INT64_C(1) << 62, 8, 0, 4};
-    const int64_t one_by_four[] = {1, 4};
-    const int64_t one = 1;
-    float values[4] = {1, 1, 1, 1};
-    int32_t end = 0;
-    const npuq_tensor x = npuq_tensor_contiguous(NULL, NPUQ_FLOAT32, 4, shape);
-    const npuq_tensor y = npuq_tensor_contiguous(NULL, NPUQ_INT8, 4, shape);
-    const npuq_tensor sums = npuq_tensor_contiguous(NULL, NPUQ_INT32, 4, shape);
-    const npuq_tensor rows = npuq_tensor_contiguous(NULL, NPUQ_FLOAT32, 3, shape);
-    const uint64_t word = UINT64_C(1) << 46;
-    const npuq_tensor words = npuq_vector(&word, NPUQ_UINT64, 1);
-    const npuq_tensor by_column = npuq_vector(values, NPUQ_FLOAT32, 4);
-    const npuq_tensor smooth = npuq_tensor_contiguous(values, NPUQ_FLOAT32, 2, one_by_four);
-    const npuq_tensor group_index = npuq_tensor_contiguous(&end, NPUQ_INT32, 1, &one);
+    for (int i = 0; i < 8 * TEST_OPERATORS; i++) {
+        test_drawing d = {.choose = test_below,
+                          .add = test_add_view,
+                          .all_contiguous = true,
+                          .has_shape = true,
+                          .ndim = 4,
+                          .shape = {INT64_C(1) << 62, 8, 0, 4},
+                          .call.op = (enum test_operator)(i / 8)};
+        const test_argument *x = &test_arguments[d.call.op][test_has(d.call.op, X) ? X : MIN];
 
-    check_ok(npuq_dynamic_quant_asymmetric(&x, &smooth, &group_index, NPUQ_PER_TOKEN, &y, &rows, &rows, NULL));
-    check_ok(npuq_dynamic_quant_min_max(&x, &smooth, &group_index, NPUQ_PER_TOKEN, &rows, &rows, NULL));
-    check_ok(npuq_dynamic_quant_params(&rows, &rows, NPUQ_INT8, &rows, &rows));
-    check_ok(npuq_dynamic_quant_apply(&x, &smooth, &group_index, NPUQ_PER_TOKEN, &rows, &rows, &y, NULL));
-    check_ok(npuq_dynamic_quant(&x, &smooth, &group_index, NPUQ_PER_TOKEN, NPUQ_SCALE_PRODUCT, &y, &rows, NULL));
-    check_ok(npuq_dynamic_quant_symmetric_params(&rows, &rows, NPUQ_INT8, NPUQ_SCALE_PRODUCT, &rows));
-    check_ok(npuq_dynamic_quant_symmetric_apply(&x, &smooth, &group_index, NPUQ_PER_TOKEN, &rows, &rows, &y, NULL));
-    check_ok(npuq_anti_quant(&y, &by_column, &by_column, &x, NULL));
-    check_ok(npuq_dequant(&sums, &by_column, &rows, &by_column, &x, NULL));
-    check_ok(npuq_requant(&sums, &words, NULL, &y, NULL));
+        if (x->most_ndim < d.ndim || test_has(d.call.op, SCALES)) { /* an axis has too many scales */
+            continue;
+        }
+        test_draw_call(&d);
+        if (d.call.quant_mode == NPUQ_PER_TOKEN) {
+            check_ok(test_call_run(&d.call));
+            test_check_outcome(&d, NULL, operator_names[d.call.op], "no elements");
+        }
+        test_free_drawing(&d);
+    }
 }
 
 /* Each row is one element in memory. With a 32-bit size_t, there are more elements than size_t counts. */
