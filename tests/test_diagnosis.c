@@ -424,15 +424,10 @@ static void test_equal_scales(void **unused)
     const npuq_tensor tensor = npuq_matrix(x, NPUQ_FLOAT32, 3, 2, 0);
     const npuq_tensor *const operands[OPERANDS] = {[OPERAND_X] = &tensor};
     const struct call_options options = {.y_dtype = NPUQ_INT8};
-    float scale[3];
-    int8_t y[6];
-    struct random_call random = {.results = {{y, NPUQ_INT8, 6}, {scale, NPUQ_FLOAT32, 3}}};
+    struct random_call random = random_call_of(DYNAMIC_QUANT, operands, &options);
+    struct dump dump = predict_dump(&random, &definition);
 
     (void)unused;
-    assert_true(call_make(&random.call, DYNAMIC_QUANT, operands, &options));
-    struct dump dump = predict_dump(&random, &definition);
-    memcpy(y, dump.results[RESULT_Y].data, sizeof y);
-    memcpy(scale, dump.results[RESULT_SCALE].data, sizeof scale);
     array_set_bits(&dump.results[RESULT_SCALE], 0, bits[0]);
     array_set_bits(&dump.results[RESULT_SCALE], 1, bits[1]);
     struct diagnosis diagnosis = diagnosis_of(&random, &dump);
@@ -443,7 +438,7 @@ static void test_equal_scales(void **unused)
     assert_int_equal(diagnosis.differing[RESULT_SCALE], 1);
     diagnosis_release(&diagnosis);
     release_dump(&dump);
-    call_release(&random.call);
+    random_call_release(&random);
 }
 
 /* A dump of a call with a mistake, and sometimes noise. */
@@ -581,16 +576,8 @@ static struct random_call make_quantize(float *x, int64_t rows, int64_t columns,
     const npuq_tensor to = npuq_vector(&offset, NPUQ_FLOAT32, 1);
     const npuq_tensor *const operands[OPERANDS] = {[OPERAND_X] = &tx, [OPERAND_SCALE] = &ts, [OPERAND_OFFSET] = &to};
     const struct call_options options = {.axis = -1, .y_dtype = NPUQ_INT8};
-    struct random_call random = {.results = {{0}}};
-    const size_t count = (size_t)(rows * columns);
 
-    assert_true(call_make(&random.call, QUANTIZE, operands, &options));
-    random.results[RESULT_Y] = (struct array){calloc(count, 1), NPUQ_INT8, count};
-    assert_non_null(random.results[RESULT_Y].data);
-    struct dump dump = predict_dump(&random, &definition);
-    array_release(&random.results[RESULT_Y]);
-    random.results[RESULT_Y] = dump.results[RESULT_Y];
-    return random;
+    return random_call_of(QUANTIZE, operands, &options);
 }
 
 static struct random_call make_eighths(float scale, float offset)
@@ -763,18 +750,16 @@ static void test_one_element_is_no_tail(void **unused)
     const npuq_tensor ts = npuq_vector(&scale, NPUQ_FLOAT32, 1);
     const npuq_tensor *const operands[OPERANDS] = {[OPERAND_X] = &tx, [OPERAND_SCALE] = &ts};
     const struct call_options options = {.y_dtype = NPUQ_FLOAT32};
-    float y[3] = {1, 2, 3};
-    struct random_call random = {.results = {{y, NPUQ_FLOAT32, 3}}};
+    struct random_call random = random_call_of(DEQUANT, operands, &options);
+    struct dump dump = predict_dump(&random, &definition);
 
     (void)unused;
-    assert_true(call_make(&random.call, DEQUANT, operands, &options));
-    struct dump dump = predict_dump(&random, &definition);
     array_set_bits(&dump.results[RESULT_Y], 2, 0x12345678);
     check_verdict(&random, &dump, VERDICT_NONE);
     array_set_bits(&dump.results[RESULT_Y], 1, 0x12345678);
     check_names(&random, &dump, "tail-untouched", NULL);
     release_dump(&dump);
-    call_release(&random.call);
+    random_call_release(&random);
 }
 
 static void test_pairs_are_named(void **unused)
