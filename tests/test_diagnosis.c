@@ -404,16 +404,14 @@ static void test_steps_of_extremes(void **unused)
 static void test_right_results_are_equal(void **unused)
 {
     (void)unused;
-    for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
-        for (int again = 0; again < test_rounds(20); again++) {
-            struct random_call random = make_call(1U << o);
-            struct dump dump = predict_dump(&random, &definition);
-            struct diagnosis diagnosis = diagnosis_of(&random, &dump);
-            assert_int_equal(diagnosis.verdict, VERDICT_EQUAL);
-            diagnosis_release(&diagnosis);
-            release_dump(&dump);
-            random_call_release(&random);
-        }
+    for (int i = 0; i < test_rounds(20) * NUMBER_OF_OPERATORS; i++) {
+        struct random_call random = make_call(1U << i % NUMBER_OF_OPERATORS);
+        struct dump dump = predict_dump(&random, &definition);
+        struct diagnosis diagnosis = diagnosis_of(&random, &dump);
+        assert_int_equal(diagnosis.verdict, VERDICT_EQUAL);
+        diagnosis_release(&diagnosis);
+        release_dump(&dump);
+        random_call_release(&random);
     }
 }
 
@@ -470,14 +468,12 @@ static void test_threads_change_nothing(void **unused)
     const npuq_executor *const executors[] = {&threads, &test_shuffled_executor};
 
     (void)unused;
-    for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
-        for (int again = 0; again < test_rounds(8); again++) {
-            struct random_call random = make_call_of_elements(1U << o);
-            struct dump dump = make_dump(&random);
-            assert_true(facts_of(&random, &dump, NULL) == facts_of(&random, &dump, executors[again % 2]));
-            release_dump(&dump);
-            random_call_release(&random);
-        }
+    for (int i = 0; i < test_rounds(8) * NUMBER_OF_OPERATORS; i++) {
+        struct random_call random = make_call_of_elements(1U << i % NUMBER_OF_OPERATORS);
+        struct dump dump = make_dump(&random);
+        assert_true(facts_of(&random, &dump, NULL) == facts_of(&random, &dump, executors[i / NUMBER_OF_OPERATORS % 2]));
+        release_dump(&dump);
+        random_call_release(&random);
     }
 }
 
@@ -512,22 +508,20 @@ static void test_float64_is_rounded_once(void **unused)
 static void test_state_changes_nothing(void **unused)
 {
     (void)unused;
-    for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
-        for (int again = 0; again < test_rounds(12); again++) {
-            struct random_call random = make_call_of_elements(1U << o);
-            struct dump dump = make_dump(&random);
-            const struct element element = {RESULT_Y, test_below(random.call.count)};
-            const uint64_t usual = facts_of(&random, &dump, NULL);
-            const uint64_t explained = facts_of_element(&random.call, &definition, element);
+    for (int i = 0; i < test_rounds(12) * NUMBER_OF_OPERATORS; i++) {
+        struct random_call random = make_call_of_elements(1U << i % NUMBER_OF_OPERATORS);
+        struct dump dump = make_dump(&random);
+        const struct element element = {RESULT_Y, test_below(random.call.count)};
+        const uint64_t usual = facts_of(&random, &dump, NULL);
+        const uint64_t explained = facts_of_element(&random.call, &definition, element);
 
-            set_state(true);
-            const uint64_t other = facts_of(&random, &dump, NULL);
-            const uint64_t other_explained = facts_of_element(&random.call, &definition, element);
-            set_state(false);
-            assert_true(usual == other && explained == other_explained);
-            release_dump(&dump);
-            random_call_release(&random);
-        }
+        set_state(true);
+        const uint64_t other = facts_of(&random, &dump, NULL);
+        const uint64_t other_explained = facts_of_element(&random.call, &definition, element);
+        set_state(false);
+        assert_true(usual == other && explained == other_explained);
+        release_dump(&dump);
+        random_call_release(&random);
     }
 }
 
@@ -537,17 +531,15 @@ static void test_state_changes_nothing(void **unused)
 static void test_explanations(void **unused)
 {
     (void)unused;
-    for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
-        for (int again = 0; again < test_rounds(20); again++) {
-            struct random_call random = make_call_of_elements(1U << o);
-            for (int r = 0; r < call_results(&random.call); r++) {
-                const struct element element = {(enum result)r, test_below(random.results[r].count)};
-                const struct steps steps = explain_steps(&random.call, &definition, element);
-                assert_true(steps.bits == array_bits(&random.results[r], element.index));
-                assert_in_range(steps.trace.count, 1, TRACE_LINES);
-            }
-            random_call_release(&random);
+    for (int i = 0; i < test_rounds(20) * NUMBER_OF_OPERATORS; i++) {
+        struct random_call random = make_call_of_elements(1U << i % NUMBER_OF_OPERATORS);
+        for (int r = 0; r < call_results(&random.call); r++) {
+            const struct element element = {(enum result)r, test_below(random.results[r].count)};
+            const struct steps steps = explain_steps(&random.call, &definition, element);
+            assert_true(steps.bits == array_bits(&random.results[r], element.index));
+            assert_in_range(steps.trace.count, 1, TRACE_LINES);
         }
+        random_call_release(&random);
     }
 }
 
