@@ -68,11 +68,12 @@ bool test_has(enum test_operator op, enum slot slot)
     return test_arguments[op][slot].presence != TEST_ABSENT;
 }
 
-#define IS_WITH                                                                               true
-#define IS_WITHOUT                                                                            false
-#define KIND_X                                                                                false
-#define KIND_X_UNDER_Y                                                                        true
-#define BIT(name, NAME, type)                                                                 | 1U << OPTION_##NAME
+#define IS_WITH               true
+#define IS_WITHOUT            false
+#define KIND_X                false
+#define KIND_X_UNDER_Y        true
+#define BIT(name, NAME, type) | 1U << OPTION_##NAME
+/* Of the tensor that the operator is for. */
 #define IN_PLACE(name, NAME, ROLE, PLACE, TYPES, SHAPE, LEAST, MOST, REBOUND, KIND, npu_name) || KIND_##KIND
 #define FACTS(name, NAME, EXECUTOR)                                                                                    \
     [TEST_##NAME] = {0 ARGUMENTS_##name(NONE, NONE, NONE, NONE, BIT),                                                  \
@@ -360,7 +361,7 @@ static void draw_block(test_drawing *d, npuq_dtype y)
     d->call.min_scale = ONE_OF(d, min_scales);
 }
 
-/* Any operator of x and parameters whose rows say all: the arguments in their order. */
+/* Any operator of x and parameters whose rows say all, without groups: the arguments in their order. */
 static void draw_by_rows(test_drawing *d)
 {
 #define NEXT(name, NAME, ...)       NAME,

@@ -57,7 +57,7 @@ void test_call_oracle(const test_call *c, void *const elements[SLOTS]);
 typedef struct test_argument {
     enum { TEST_ABSENT, TEST_REQUIRED, TEST_OPTIONAL, TEST_WRITTEN } presence;
     npuq_shape shape;
-    int operand;
+    int operand; /* of npuq_call_rebind() */
     int least_ndim;
     int most_ndim;
     size_t count; /* of the types */
