@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "calls.h"
 
-#include "../src/shape.h"
-
 #include <stdlib.h>
 
 #define TEXT(name, NAME)             #name
@@ -51,7 +49,6 @@ npuq_status test_call_prepare(npuq_call *prepared, const test_call *c)
 
 #endif
 
-enum presence { ABSENT, REQUIRED, MAY_BE_NULL, WRITTEN };
 enum { NPUQ_OPERAND_GROUPS = -1 }; /* none */
 #define DTYPE(NAME)    NPUQ_##NAME,
 #define ONE_MORE(NAME) +1
@@ -59,44 +56,62 @@ enum { NPUQ_OPERAND_GROUPS = -1 }; /* none */
 #define IS(PRESENCE, name, NAME, ROLE, PLACE, TYPES, SHAPE, LEAST, MOST, ...)                                          \
     [NAME] = {PRESENCE, NPUQ_SHAPE_##SHAPE,        NPUQ_OPERAND_##ROLE,   LEAST,                                       \
               MOST,     0 TYPES_##TYPES(ONE_MORE), {TYPES_##TYPES(DTYPE)}},
-#define IS_IN(...)       IS(REQUIRED, __VA_ARGS__)
-#define IS_OPTIONAL(...) IS(MAY_BE_NULL, __VA_ARGS__)
-#define IS_OUT(...)      IS(WRITTEN, __VA_ARGS__)
-#define IS_NONE(name, NAME, type)
-#define ROW(name, NAME, EXECUTOR) [TEST_##NAME] = {ARGUMENTS_##name(IS_IN, IS_IN, IS_OPTIONAL, IS_OUT, IS_NONE)},
-static const struct argument {
-    enum presence presence;
-    npuq_shape shape;
-    int operand;
-    int least_ndim;
-    int most_ndim;
-    size_t count;
-    npuq_dtype dtypes[6];
-} arguments[TEST_OPERATORS][SLOTS] = {EACH_OPERATOR(ROW) EACH_STEP(ROW)};
+#define IS_IN(...)       IS(TEST_REQUIRED, __VA_ARGS__)
+#define IS_OPTIONAL(...) IS(TEST_OPTIONAL, __VA_ARGS__)
+#define IS_OUT(...)      IS(TEST_WRITTEN, __VA_ARGS__)
+#define NONE(...)
+#define ROW(name, NAME, EXECUTOR) [TEST_##NAME] = {ARGUMENTS_##name(IS_IN, IS_IN, IS_OPTIONAL, IS_OUT, NONE)},
+const test_argument test_arguments[TEST_OPERATORS][SLOTS] = {EACH_OPERATOR(ROW) EACH_STEP(ROW)};
 
-static bool has(enum test_operator op, enum slot slot)
+bool test_has(enum test_operator op, enum slot slot)
 {
-    return arguments[op][slot].presence != ABSENT;
+    return test_arguments[op][slot].presence != TEST_ABSENT;
+}
+
+#define IS_WITH               true
+#define IS_WITHOUT            false
+#define KIND_X                false
+#define KIND_X_UNDER_Y        true
+#define BIT(name, NAME, type) | 1U << OPTION_##NAME
+/* Of the tensor that the operator is for. */
+#define IN_PLACE(name, NAME, ROLE, PLACE, TYPES, SHAPE, LEAST, MOST, REBOUND, KIND, npu_name) || KIND_##KIND
+#define FACTS(name, NAME, EXECUTOR)                                                                                    \
+    [TEST_##NAME] = {0 ARGUMENTS_##name(NONE, NONE, NONE, NONE, BIT),                                                  \
+                     false ARGUMENTS_##name(IN_PLACE, NONE, NONE, NONE, NONE), IS_##EXECUTOR},
+static const struct {
+    unsigned options;
+    bool in_place;
+    bool takes_executor;
+} facts[TEST_OPERATORS] = {EACH_OPERATOR(FACTS) EACH_STEP(FACTS)};
+
+bool test_has_option(enum test_operator op, enum test_option option)
+{
+    return facts[op].options >> option & 1;
+}
+
+bool test_needs_groups(enum test_operator op)
+{
+    return test_arguments[op][GROUP_INDEX].presence == TEST_REQUIRED;
+}
+
+bool test_works_in_place(enum test_operator op)
+{
+    return facts[op].in_place;
 }
 
 bool test_is_dynamic(enum test_operator op)
 {
-    return has(op, SMOOTH_SCALES);
+    return test_has(op, SMOOTH_SCALES);
 }
 
 bool test_takes_ranges_only(enum test_operator op)
 {
-    return has(op, MIN) && !has(op, X);
+    return test_has(op, MIN) && !test_has(op, X);
 }
 
 bool test_takes_executor(enum test_operator op)
 {
-#define IS_WITH                     true
-#define IS_WITHOUT                  false
-#define TAKES(name, NAME, EXECUTOR) [TEST_##NAME] = IS_##EXECUTOR,
-    static const bool takes[TEST_OPERATORS] = {EACH_OPERATOR(TAKES) EACH_STEP(TAKES)};
-
-    return takes[op];
+    return facts[op].takes_executor;
 }
 
 bool test_finds_ranges(enum test_operator op)
@@ -104,27 +119,19 @@ bool test_finds_ranges(enum test_operator op)
     return test_is_dynamic(op) && (test_is_output(op, SCALE) || test_is_output(op, MIN));
 }
 
-void test_ranks_of(enum test_operator op, int *least, int *most)
-{
-    const struct argument *x = &arguments[op][has(op, X) ? X : MIN];
-
-    *least = x->least_ndim;
-    *most = x->most_ndim;
-}
-
 bool test_is_output(enum test_operator op, enum slot slot)
 {
-    return arguments[op][slot].presence == WRITTEN;
+    return test_arguments[op][slot].presence == TEST_WRITTEN;
 }
 
 bool test_is_optional(enum test_operator op, enum slot slot)
 {
-    return arguments[op][slot].presence == MAY_BE_NULL;
+    return test_arguments[op][slot].presence == TEST_OPTIONAL;
 }
 
 int test_operand_of(enum test_operator op, enum slot slot)
 {
-    return slot == WORDS ? -1 : arguments[op][slot].operand;
+    return slot == WORDS ? -1 : test_arguments[op][slot].operand;
 }
 
 bool test_raises_flags(const test_call *c)
@@ -157,7 +164,7 @@ static bool one_in(const test_drawing *d, size_t n)
 /* One of the types of its row. */
 static npuq_dtype type_of(const test_drawing *d, enum slot slot)
 {
-    const struct argument *a = &arguments[d->call.op][slot];
+    const test_argument *a = &test_arguments[d->call.op][slot];
 
     if (a->count == 1) {
         return a->dtypes[0];
@@ -169,11 +176,10 @@ static npuq_dtype type_of(const test_drawing *d, enum slot slot)
 static void draw_shape(test_drawing *d, npuq_dtype dtype)
 {
     const int64_t multiple = dtype == NPUQ_QUINT4X2 ? 8 : 1;
-    int least_ndim;
-    int most_ndim;
+    const test_argument *x = &test_arguments[d->call.op][test_has(d->call.op, X) ? X : MIN];
+    const int most_ndim = x->most_ndim;
+    const int least_ndim = x->least_ndim + (x->least_ndim == 0 && multiple > 1);
 
-    test_ranks_of(d->call.op, &least_ndim, &most_ndim);
-    least_ndim += least_ndim == 0 && multiple > 1;
     if (d->has_shape && least_ndim <= d->ndim && d->ndim <= most_ndim) {
         if (d->ndim > 0) {
             d->shape[d->ndim - 1] = (d->shape[d->ndim - 1] + multiple - 1) / multiple * multiple;
@@ -209,11 +215,11 @@ static void draw_shape(test_drawing *d, npuq_dtype dtype)
 /* Adds an argument in the shape of its row. single: its last dimension is 1, that of rows one more. */
 static void add_or_single(test_drawing *d, enum slot slot, npuq_dtype dtype, bool single)
 {
-    const npuq_shape rule = arguments[d->call.op][slot].shape;
+    const npuq_shape rule = test_arguments[d->call.op][slot].shape;
     const bool per_tensor = d->call.quant_mode == NPUQ_PER_TENSOR;
-    const npuq_shape_facts facts = {d->ndim, d->shape, per_tensor, .block = d->call.block, .groups = d->groups};
+    const npuq_shape_facts call = {d->ndim, d->shape, per_tensor, .block = d->call.block, .groups = d->groups};
     int64_t shape[NPUQ_MAX_NDIM];
-    int ndim = npuq_make_shape(rule, &facts, shape);
+    int ndim = npuq_make_shape(rule, &call, shape);
 
     if (single) {
         ndim += rule == NPUQ_SHAPE_OF_ROWS && !per_tensor;
@@ -316,14 +322,15 @@ static void draw_trans_quant_param(test_drawing *d)
 static void draw_dynamic(test_drawing *d)
 {
     const enum test_operator op = d->call.op;
-    const bool ranges = has(op, MIN);
+    const bool ranges = test_has(op, MIN);
     const bool grouped = one_in(d, 3);
     const bool as_column = one_in(d, 3);
     const int64_t groups = 1 + (int64_t)d->choose(TEST_GROUPS);
-    const npuq_dtype y = has(op, Y) ? type_of(d, Y) : ONE_OF(d, narrow);
+    const npuq_dtype y = test_has(op, Y) ? type_of(d, Y) : ONE_OF(d, narrow);
 
     d->call.quant_mode = !grouped && one_in(d, 3) ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
-    d->call.scale_form = op == TEST_DYNAMIC_QUANT && one_in(d, 2) ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT;
+    d->call.scale_form =
+        test_has_option(op, OPTION_SCALE_FORM) && one_in(d, 2) ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT;
     draw_shape(d, y);
     d->groups = grouped ? groups : 0;
     add_any(d, X);
@@ -333,41 +340,62 @@ static void draw_dynamic(test_drawing *d)
     if (grouped) {
         add_groups(d, (int64_t)test_count(d->ndim - 1, d->shape));
     }
-    if (has(op, Y)) {
+    if (test_has(op, Y)) {
         add(d, Y, y);
     }
     add_or_single(d, ranges ? MIN : SCALE, NPUQ_FLOAT32, as_column);
-    if (has(op, ranges ? MAX : OFFSET)) {
+    if (test_has(op, ranges ? MAX : OFFSET)) {
         add_or_single(d, ranges ? MAX : OFFSET, NPUQ_FLOAT32, as_column);
     }
 }
 
-static void draw_dynamic_block_quant(test_drawing *d)
+static void draw_block(test_drawing *d, npuq_dtype y)
 {
     static const float min_scales[] = {0.0f, 0.0f, 0x1p-10f, 1.0f, 50.0f, 0x1p-140f};
     static const int64_t blocks[] = {1, 5, 8, 16, 32, 64, 128, 128, 256};
-    const npuq_dtype y = type_of(d, Y);
-
-    draw_shape(d, y);
     const int64_t columns = d->shape[d->ndim - 1];
     const int64_t any = 1 + (int64_t)d->choose((size_t)columns + 9);
     const int64_t drawn = one_in(d, 2) ? ONE_OF(d, blocks) : any;
+
     d->call.block = y == NPUQ_QUINT4X2 && drawn < columns ? (drawn + 7) / 8 * 8 : drawn;
     d->call.min_scale = ONE_OF(d, min_scales);
-    add_any(d, X);
-    add(d, Y, y);
-    add_any(d, SCALE);
+}
+
+/* Any operator of x and parameters whose rows say all, without groups: the arguments in their order. */
+static void draw_by_rows(test_drawing *d)
+{
+#define NEXT(name, NAME, ...)       NAME,
+#define ORDER(name, NAME, EXECUTOR) [TEST_##NAME] = {ARGUMENTS_##name(NEXT, NEXT, NEXT, NEXT, NONE) SLOTS},
+    static const enum slot order[TEST_OPERATORS][SLOTS + 1] = {EACH_OPERATOR(ORDER) EACH_STEP(ORDER)};
+    const npuq_dtype y = type_of(d, Y);
+
+    draw_shape(d, y);
+    if (test_has_option(d->call.op, OPTION_BLOCK)) {
+        draw_block(d, y);
+    }
+    for (const enum slot *slot = order[d->call.op]; *slot != SLOTS; slot++) {
+        const test_argument *a = &test_arguments[d->call.op][*slot];
+        const bool of_rows = a->shape == NPUQ_SHAPE_OF_ROWS;
+        const bool optional = a->presence == TEST_OPTIONAL;
+
+        if (optional && one_in(d, of_rows ? 3 : 4)) {
+            continue;
+        }
+        const npuq_dtype dtype = *slot == Y ? y : type_of(d, *slot);
+        const bool may_be_single = of_rows || (a->shape == NPUQ_SHAPE_OF_COLUMNS && !optional);
+        add_or_single(d, *slot, dtype, may_be_single && one_in(d, of_rows ? 3 : 4));
+    }
 }
 
 static void draw_params(test_drawing *d)
 {
-    d->call.y_dtype = has(d->call.op, OFFSET) ? ONE_OF(d, narrow) : ONE_OF(d, symmetric);
+    d->call.y_dtype = test_has(d->call.op, OFFSET) ? ONE_OF(d, narrow) : ONE_OF(d, symmetric);
     d->call.scale_form = one_in(d, 2) ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT;
     draw_shape(d, NPUQ_FLOAT32);
     add_any(d, MIN);
     add_any(d, MAX);
     add_any(d, SCALE);
-    if (has(d->call.op, OFFSET)) {
+    if (test_has(d->call.op, OFFSET)) {
         add_any(d, OFFSET);
     }
 }
@@ -394,23 +422,6 @@ static void draw_anti_quant(test_drawing *d)
     add(d, Y, y);
 }
 
-static void draw_dequant(test_drawing *d)
-{
-    const npuq_dtype y = type_of(d, Y);
-
-    draw_shape(d, NPUQ_INT32);
-    add_any(d, X);
-    const npuq_dtype scale = type_of(d, WEIGHT_SCALE);
-    add_or_single(d, WEIGHT_SCALE, scale, one_in(d, 4));
-    if (!one_in(d, 3)) {
-        add_or_single(d, ACTIVATION_SCALE, NPUQ_FLOAT32, one_in(d, 3));
-    }
-    if (!one_in(d, 4)) {
-        add_any(d, BIAS);
-    }
-    add(d, Y, y);
-}
-
 static void draw_requant(test_drawing *d)
 {
     const npuq_dtype y = type_of(d, Y);
@@ -433,21 +444,15 @@ static void draw_requant(test_drawing *d)
 
 void test_draw_call(test_drawing *d)
 {
-    switch (d->call.op) {
-    case TEST_QUANTIZE: draw_quantize(d); break;
-    case TEST_GROUP_QUANT: draw_group_quant(d); break;
-    case TEST_TRANS_QUANT_PARAM: draw_trans_quant_param(d); break;
-    case TEST_DYNAMIC_BLOCK_QUANT: draw_dynamic_block_quant(d); break;
-    case TEST_DYNAMIC_QUANT_PARAMS:
-    case TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS: draw_params(d); break;
-    case TEST_ANTI_QUANT: draw_anti_quant(d); break;
-    case TEST_DEQUANT: draw_dequant(d); break;
-    case TEST_REQUANT: draw_requant(d); break;
-    case TEST_DYNAMIC_QUANT_ASYMMETRIC:
-    case TEST_DYNAMIC_QUANT:
-    case TEST_DYNAMIC_QUANT_MIN_MAX:
-    case TEST_DYNAMIC_QUANT_APPLY:
-    case TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY: draw_dynamic(d); break;
-    case TEST_OPERATORS: break;
-    }
+    static void (*const special[TEST_OPERATORS])(test_drawing *) = {
+        [TEST_QUANTIZE] = draw_quantize,     [TEST_GROUP_QUANT] = draw_group_quant,
+        [TEST_REQUANT] = draw_requant,       [TEST_TRANS_QUANT_PARAM] = draw_trans_quant_param,
+        [TEST_ANTI_QUANT] = draw_anti_quant,
+    };
+    const enum test_operator op = d->call.op;
+
+    (special[op]                  ? special[op]
+     : test_is_dynamic(op)        ? draw_dynamic
+     : test_takes_ranges_only(op) ? draw_params
+                                  : draw_by_rows)(d);
 }

@@ -3,7 +3,7 @@
 #ifndef NPUQ_TESTS_CALLS_H
 #define NPUQ_TESTS_CALLS_H
 
-#include "../src/operators.def"
+#include "../src/shape.h"
 #include "support.h"
 
 /* The arguments that any operator has. */
@@ -53,6 +53,24 @@ npuq_status test_call_prepare(npuq_call *prepared, const test_call *c);
  * row-major order; null for other slots. */
 void test_call_oracle(const test_call *c, void *const elements[SLOTS]);
 
+/* What the rows have of an argument. */
+typedef struct test_argument {
+    enum { TEST_ABSENT, TEST_REQUIRED, TEST_OPTIONAL, TEST_WRITTEN } presence;
+    npuq_shape shape;
+    int operand; /* of npuq_call_rebind() */
+    int least_ndim;
+    int most_ndim;
+    size_t count; /* of the types */
+    npuq_dtype dtypes[6];
+} test_argument;
+extern const test_argument test_arguments[TEST_OPERATORS][SLOTS];
+
+bool test_has(enum test_operator op, enum slot slot);
+bool test_has_option(enum test_operator op, enum test_option option);
+/* Each row of x belongs to a group of rows. */
+bool test_needs_groups(enum test_operator op);
+/* y may be written over x. */
+bool test_works_in_place(enum test_operator op);
 /* Takes x with smooth scales and groups. */
 bool test_is_dynamic(enum test_operator op);
 /* Makes parameters of ranges; the parameters have the shape of min. */
@@ -61,8 +79,6 @@ bool test_takes_ranges_only(enum test_operator op);
 bool test_takes_executor(enum test_operator op);
 /* Finds the range of each row: the library divides no row, and cannot prepare the call per tensor. */
 bool test_finds_ranges(enum test_operator op);
-/* The numbers of dimensions that x may have, or min; 0 of an operator without. */
-void test_ranks_of(enum test_operator op, int *least, int *most);
 bool test_is_output(enum test_operator op, enum slot slot);
 bool test_is_optional(enum test_operator op, enum slot slot);
 #define FOR_EACH_GIVEN(call, SLOT)                                                                                     \

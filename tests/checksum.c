@@ -450,7 +450,7 @@ static const int64_t one = 1;
 static void run_traps(test_call call, trap kind, enum slot s_slot, enum slot z_slot, npuq_dtype x_dtype,
                       npuq_dtype y_dtype)
 {
-    const bool grouped = call.op == TEST_GROUP_QUANT;
+    const bool grouped = test_needs_groups(call.op);
     const int64_t shape[] = {1, grouped ? 8 : 4096};
     test_drawing d = {.call = call, .all_contiguous = true, .groups = 1, .ends = {1}};
     uint32_t x = 0;
@@ -487,7 +487,7 @@ static void run_dynamic_traps(enum test_operator op, npuq_quant_mode mode)
     add_operand(&d, X, NPUQ_FLOAT32, 2, shape);
     add_operand(&d, Y, NPUQ_INT8, 2, shape);
     add_operand(&d, SCALE, NPUQ_FLOAT32, 1, &one);
-    if (op == TEST_DYNAMIC_QUANT_ASYMMETRIC) {
+    if (test_is_output(op, OFFSET)) {
         add_operand(&d, OFFSET, NPUQ_FLOAT32, 1, &one);
     }
     for (size_t i = 0; i < x->count; i++) {
@@ -501,10 +501,10 @@ static void run_dynamic_traps(enum test_operator op, npuq_quant_mode mode)
 }
 
 /* A product of 34 or 35 bits that is a tie of int8 or float16 if it has been rounded to 24. */
-static void run_requant_traps(npuq_dtype y_dtype)
+static void run_word_traps(enum test_operator op, npuq_dtype y_dtype)
 {
     static const int64_t shape[] = {1, 4096};
-    test_drawing d = {.call = {.op = TEST_REQUANT}, .all_contiguous = true};
+    test_drawing d = {.call = {.op = op}, .all_contiguous = true};
 
     add_operand(&d, X, NPUQ_INT32, 2, shape);
     add_operand(&d, WORDS, NPUQ_UINT64, 1, shape + 1);
@@ -535,25 +535,25 @@ static void run_traps_of(enum test_operator op)
     test_call divide = call;
 
     divide.div_mode = true;
-    for (size_t i = 0; op == TEST_QUANTIZE && i < 6; i++) {
+    for (size_t i = 0; test_has(op, SCALES) && i < 6; i++) {
         run_traps(call, FUSED, SCALES, ZERO_POINTS, floats[i % 3], narrow[i / 3]);
         run_traps(call, SUM, SCALES, ZERO_POINTS, floats[i % 3], narrow[i / 3]);
         run_traps(divide, SUM, SCALES, ZERO_POINTS, floats[i % 3], wide[i / 2]);
         run_traps(divide, QUOTIENT, SCALES, ZERO_POINTS, NPUQ_FLOAT32, wide[i % 3]);
     }
-    for (size_t i = 0; op == TEST_GROUP_QUANT && i < 600; i++) {
+    for (size_t i = 0; test_needs_groups(op) && i < 600; i++) {
         run_traps(call, i % 2 == 0 ? FUSED : SUM, SCALE, OFFSET, floats[i % 3], narrow[i / 3 % 2]);
     }
-    for (size_t i = 0; op == TEST_DEQUANT && i < 3; i++) {
+    for (size_t i = 0; test_has(op, WEIGHT_SCALE) && i < 3; i++) {
         run_traps(call, FUSED, WEIGHT_SCALE, BIAS, NPUQ_INT32, floats[i]);
     }
-    if (op == TEST_DYNAMIC_QUANT || op == TEST_DYNAMIC_QUANT_ASYMMETRIC) {
+    if (test_finds_ranges(op) && test_has(op, Y)) {
         run_dynamic_traps(op, NPUQ_PER_TOKEN);
         run_dynamic_traps(op, NPUQ_PER_TENSOR);
     }
-    if (op == TEST_REQUANT) {
-        run_requant_traps(NPUQ_INT8);
-        run_requant_traps(NPUQ_FLOAT16);
+    if (test_has(op, WORDS)) {
+        run_word_traps(op, NPUQ_INT8);
+        run_word_traps(op, NPUQ_FLOAT16);
     }
 }
 

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The public headers. Each compiles alone, twice over and without a warning, as C and as C++. So does a program with
 # views of const or uninitialised arrays and comparisons of versions; -fshort-enums refuses this program. The list for
-# calls by name has every function that computes. Functions with an executor can be prepared, and the tests that do not
-# use the list call them. Every function can have a prefix. Few comparisons name an operator. The rooms of src include
-# what is below them.
+# calls by name has every function that computes, and files that do not use the list name them. Every function can have
+# a prefix. Few comparisons name an operator. The rooms of src include what is below them.
 #
 # usage: header.sh include-directory
 # CC and CXX name the compilers (cc and c++); clang and clang++ are tried as well. A missing compiler is skipped, and so
@@ -138,18 +137,12 @@ named() {
     }
 }
 
-# Files that do not use the list: some name every function, others every operator.
+# Files that do not use the list: one names every function, others every operator.
 sed -n '/^#define EACH_OPERATOR/,/[^\\]$/s/^    DO(\([a-z_]*\), .*/\1/p' "$(dirname "$0")/../src/operators.def" \
     >"$work/operators"
-while read -r function; do
-    named include/npuquant/npuquant.h "npuq_prepare_$function\("
-    named tests/test_sizes.c "npuq_$function\("
-done <"$work/WITH"
 cat "$work/WITH" "$work/WITHOUT" >"$work/all"
 while read -r function; do
-    upper=$(echo "$function" | tr '[:lower:]' '[:upper:]')
-    named tests/oracle.c "case TEST_$upper:"
-    named tests/test_errors.c "\bop = [^;]*TEST_$upper\b"
+    named tests/test_errors.c "\bop = TEST_$(echo "$function" | tr '[:lower:]' '[:upper:]')\b"
 done <"$work/all"
 while read -r function; do
     named bench/cases.py "\"$function/"

@@ -134,50 +134,44 @@ static void apply(const test_call *c, elements_of elements, const int64_t *ends,
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
 
+/* Arguments of the functions: elements, with their type, and with their count; rows and columns. */
+#define OF(SLOT)      elements[SLOT]
+#define TYPED(SLOT)   elements[SLOT], type(c, SLOT)
+#define COUNTED(SLOT) TYPED(SLOT), count(c, SLOT)
+#define SIZE(SLOT)    rows(c, SLOT), columns(c, SLOT)
+
 void test_call_oracle(const test_call *c, void *const elements[SLOTS])
 {
     int64_t *ends = read_ends(c, elements);
     const bool per_tensor = c->quant_mode == NPUQ_PER_TENSOR;
+    const bool inverse = c->scale_form == NPUQ_SCALE_INVERSE;
     const size_t groups = ends ? count(c, GROUP_INDEX) : 1;
 
     switch (c->op) {
     case TEST_QUANTIZE: quantize(c, elements); break;
     case TEST_GROUP_QUANT:
-        npuq_ref_group_quant(elements[X], type(c, X), rows(c, X), columns(c, X), elements[SCALE], type(c, SCALE),
-                             groups, ends, elements[OFFSET], elements[Y], type(c, Y));
+        npuq_ref_group_quant(TYPED(X), SIZE(X), TYPED(SCALE), groups, ends, OF(OFFSET), TYPED(Y));
         break;
     case TEST_TRANS_QUANT_PARAM:
-        npuq_ref_trans_quant_param(elements[SCALE], count(c, SCALE), elements[OFFSET],
-                                   elements[OFFSET] ? count(c, OFFSET) : 0, c->round_mode == NPUQ_ROUND_NEAREST,
-                                   elements[Y]);
+        npuq_ref_trans_quant_param(OF(SCALE), count(c, SCALE), OF(OFFSET), OF(OFFSET) ? count(c, OFFSET) : 0,
+                                   c->round_mode == NPUQ_ROUND_NEAREST, OF(Y));
         break;
     case TEST_DYNAMIC_QUANT_ASYMMETRIC:
-        npuq_ref_dynamic_quant_asymmetric(elements[X], type(c, X), rows(c, X), columns(c, X), elements[SMOOTH_SCALES],
-                                          type(c, SMOOTH_SCALES), groups, ends, per_tensor, elements[Y], type(c, Y),
-                                          elements[SCALE], elements[OFFSET]);
+        npuq_ref_dynamic_quant_asymmetric(TYPED(X), SIZE(X), TYPED(SMOOTH_SCALES), groups, ends, per_tensor, TYPED(Y),
+                                          OF(SCALE), OF(OFFSET));
         break;
     case TEST_DYNAMIC_QUANT:
-        npuq_ref_dynamic_quant(elements[X], type(c, X), rows(c, X), columns(c, X), elements[SMOOTH_SCALES],
-                               type(c, SMOOTH_SCALES), groups, ends, per_tensor, c->scale_form == NPUQ_SCALE_INVERSE,
-                               elements[Y], type(c, Y), elements[SCALE]);
+        npuq_ref_dynamic_quant(TYPED(X), SIZE(X), TYPED(SMOOTH_SCALES), groups, ends, per_tensor, inverse, TYPED(Y),
+                               OF(SCALE));
         break;
     case TEST_DYNAMIC_BLOCK_QUANT:
-        npuq_ref_dynamic_block_quant(elements[X], type(c, X), rows(c, X), columns(c, X), (size_t)c->block, c->min_scale,
-                                     elements[Y], type(c, Y), elements[SCALE]);
+        npuq_ref_dynamic_block_quant(TYPED(X), SIZE(X), (size_t)c->block, c->min_scale, TYPED(Y), OF(SCALE));
         break;
-    case TEST_ANTI_QUANT:
-        npuq_ref_anti_quant(elements[X], type(c, X), rows(c, Y), columns(c, Y), elements[SCALE], type(c, SCALE),
-                            count(c, SCALE), elements[OFFSET], elements[Y], type(c, Y));
-        break;
+    case TEST_ANTI_QUANT: npuq_ref_anti_quant(TYPED(X), SIZE(Y), COUNTED(SCALE), OF(OFFSET), TYPED(Y)); break;
     case TEST_DEQUANT:
-        npuq_ref_dequant(elements[X], rows(c, X), columns(c, X), elements[WEIGHT_SCALE], type(c, WEIGHT_SCALE),
-                         count(c, WEIGHT_SCALE), elements[ACTIVATION_SCALE], elements[BIAS], type(c, BIAS), elements[Y],
-                         type(c, Y));
+        npuq_ref_dequant(OF(X), SIZE(X), COUNTED(WEIGHT_SCALE), OF(ACTIVATION_SCALE), TYPED(BIAS), TYPED(Y));
         break;
-    case TEST_REQUANT:
-        npuq_ref_requant(elements[X], rows(c, X), columns(c, X), elements[WORDS], count(c, WORDS), elements[BIAS],
-                         elements[Y], type(c, Y));
-        break;
+    case TEST_REQUANT: npuq_ref_requant(OF(X), SIZE(X), OF(WORDS), count(c, WORDS), OF(BIAS), TYPED(Y)); break;
     case TEST_DYNAMIC_QUANT_MIN_MAX: min_max(c, elements, ends); break;
     case TEST_DYNAMIC_QUANT_PARAMS: params(c, elements, false); break;
     case TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS: params(c, elements, true); break;

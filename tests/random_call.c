@@ -39,16 +39,62 @@ static bool make_rows(struct random_call *random, const npuq_tensor *x, size_t (
            NPUQ_OK;
 }
 
+static enum test_operator operator_of(unsigned op)
+{
+    enum test_operator number = 0;
+
+    while (op >> (number + 1) != 0) {
+        number++;
+    }
+    return number;
+}
+
+struct random_call random_call_of(unsigned op, const npuq_tensor *const operands[OPERANDS],
+                                  const struct call_options *options)
+{
+    struct random_call made = {.results = {{0}}};
+    test_call c = {.op = operator_of(op),
+                   .axis = options->axis,
+                   .div_mode = options->divides,
+                   .quant_mode = options->per_tensor ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN,
+                   .scale_form = options->inverse_form ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT,
+                   .block = options->block,
+                   .min_scale = options->min_scale};
+    const npuq_tensor *x = operands[OPERAND_X];
+    const npuq_shape_facts facts = {x->ndim, x->shape, options->per_tensor, .block = options->block};
+
+    assert_true(call_make(&made.call, op, operands, options));
+    for (enum slot slot = 0; slot < SLOTS; slot++) {
+        const unsigned role = roles[c.op][slot];
+
+        if (test_is_output(c.op, slot)) {
+            struct array *result = &made.results[role];
+            int64_t shape[NPUQ_MAX_NDIM];
+            const int ndim = npuq_make_shape(test_arguments[c.op][slot].shape, &facts, shape);
+
+            *result = (struct array){.dtype = call_result_dtype(&made.call, (enum result)role),
+                                     .count = call_result_count(&made.call, (enum result)role)};
+            result->data = calloc(result->count + 1, 8);
+            assert_non_null(result->data);
+            shape[ndim - 1] /= result->dtype == NPUQ_QUINT4X2 ? 8 : 1;
+            c.tensors[slot] = npuq_tensor_contiguous(result->data, result->dtype, ndim, shape);
+            c.given[slot] = true;
+        } else if (test_has(c.op, slot) && operands[role]) {
+            c.tensors[slot] = *operands[role];
+            c.given[slot] = true;
+        }
+    }
+    assert_int_equal(test_call_run(&c), NPUQ_OK);
+    return made;
+}
+
 bool random_call_make(struct random_call *random, unsigned op, size_t (*choose)(size_t end))
 {
     test_drawing d = {.choose = choose, .add = test_add_view};
     const npuq_tensor *operands[OPERANDS] = {NULL};
     const test_call *c = &d.call;
 
-    while (op >> (d.call.op + 1) != 0) {
-        d.call.op++;
-    }
-    d.call.op = op == ROW_QUANT ? TEST_DYNAMIC_QUANT : d.call.op;
+    d.call.op = op == ROW_QUANT ? TEST_DYNAMIC_QUANT : operator_of(op);
     test_draw_call(&d);
     if (op == ROW_QUANT) {
         *random = (struct random_call){.results = {{0}}};

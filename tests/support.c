@@ -2,6 +2,8 @@
 #include "support.h"
 #include "splitmix64.h"
 
+#include "ref/npuq_ref_element.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,13 +101,6 @@ bool test_one_in(unsigned n)
 
 /* ---- elements ---- */
 
-static float from_bits(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 float test_float(bool finite)
 {
     static const float special[] = {
@@ -122,14 +117,15 @@ float test_float(bool finite)
     case 0: return special[test_below(specials)];
     case 1: {
         const uint32_t bits = (uint32_t)test_random();
-        return finite && (bits & 0x7F800000u) == 0x7F800000u ? from_bits(bits & 0xFF7FFFFFu) : from_bits(bits);
+        return finite && (bits & 0x7F800000u) == 0x7F800000u ? npuq_ref_from_bits(bits & 0xFF7FFFFFu)
+                                                             : npuq_ref_from_bits(bits);
     }
     case 2: return (float)test_between(-300, 300) * 0.5f; /* exact halves */
     case 3:
         if (!finite) {
             static const uint32_t not_finite[] = {0x7F800000u, 0xFF800000u, 0x7FC00000u, 0xFFC00000u,
                                                   0x7F800001u, 0x7FFFFFFFu, 0xFFFFFFFFu};
-            return from_bits(not_finite[test_below(sizeof not_finite / sizeof not_finite[0])]);
+            return npuq_ref_from_bits(not_finite[test_below(sizeof not_finite / sizeof not_finite[0])]);
         }
         return 1.0f;
     case 4: /* smaller: products with integers are float16's subnormals */

@@ -159,35 +159,26 @@ npuq_tensor npuq_matrix(const void *, npuq_dtype, int64_t, int64_t, int64_t);
 const char *npuq_status_name(npuq_status);
 const char *npuq_last_error(void);
 
-npuq_status npuq_quantize(tensor, tensor, tensor, int32_t, bool, tensor, executor);
-npuq_status npuq_group_quant(tensor, tensor, tensor, tensor, tensor, executor);
-npuq_status npuq_dynamic_quant(tensor, tensor, tensor, npuq_quant_mode, npuq_scale_form, tensor, tensor, executor);
-npuq_status npuq_dynamic_quant_asymmetric(tensor, tensor, tensor, npuq_quant_mode, tensor, tensor, tensor, executor);
-npuq_status npuq_dynamic_quant_min_max(tensor, tensor, tensor, npuq_quant_mode, tensor, tensor, executor);
-npuq_status npuq_dynamic_quant_params(tensor, tensor, npuq_dtype, tensor, tensor);
-npuq_status npuq_dynamic_quant_apply(tensor, tensor, tensor, npuq_quant_mode, tensor, tensor, tensor, executor);
-npuq_status npuq_dynamic_quant_symmetric_params(tensor, tensor, npuq_dtype, npuq_scale_form, tensor);
-npuq_status npuq_dynamic_quant_symmetric_apply(tensor, tensor, tensor, npuq_quant_mode, tensor, tensor, tensor,
-                                               executor);
-npuq_status npuq_dynamic_block_quant(tensor, int64_t, float, tensor, tensor, executor);
-npuq_status npuq_dequant(tensor, tensor, tensor, tensor, tensor, executor);
-npuq_status npuq_requant(tensor, tensor, tensor, tensor, executor);
-npuq_status npuq_trans_quant_param(tensor, tensor, npuq_round_mode, tensor);
-npuq_status npuq_anti_quant(tensor, tensor, tensor, tensor, executor);
+/* That takes an executor, and can be prepared. */
+#define BOTH(name, ...)                                                                                                \
+    npuq_status npuq_##name(__VA_ARGS__, executor);                                                                    \
+    npuq_status npuq_prepare_##name(call, __VA_ARGS__)
 
-npuq_status npuq_prepare_quantize(call, tensor, tensor, tensor, int32_t, bool, tensor);
-npuq_status npuq_prepare_group_quant(call, tensor, tensor, tensor, tensor, tensor);
-npuq_status npuq_prepare_dynamic_quant(call, tensor, tensor, tensor, npuq_quant_mode, npuq_scale_form, tensor, tensor);
-npuq_status npuq_prepare_dynamic_quant_asymmetric(call, tensor, tensor, tensor, npuq_quant_mode, tensor, tensor,
-                                                  tensor);
-npuq_status npuq_prepare_dynamic_quant_min_max(call, tensor, tensor, tensor, npuq_quant_mode, tensor, tensor);
-npuq_status npuq_prepare_dynamic_quant_apply(call, tensor, tensor, tensor, npuq_quant_mode, tensor, tensor, tensor);
-npuq_status npuq_prepare_dynamic_quant_symmetric_apply(call, tensor, tensor, tensor, npuq_quant_mode, tensor, tensor,
-                                                       tensor);
-npuq_status npuq_prepare_dynamic_block_quant(call, tensor, int64_t, float, tensor, tensor);
-npuq_status npuq_prepare_dequant(call, tensor, tensor, tensor, tensor, tensor);
-npuq_status npuq_prepare_requant(call, tensor, tensor, tensor, tensor);
-npuq_status npuq_prepare_anti_quant(call, tensor, tensor, tensor, tensor);
+BOTH(quantize, tensor, tensor, tensor, int32_t, bool, tensor);
+BOTH(group_quant, tensor, tensor, tensor, tensor, tensor);
+BOTH(dynamic_quant, tensor, tensor, tensor, npuq_quant_mode, npuq_scale_form, tensor, tensor);
+BOTH(dynamic_quant_asymmetric, tensor, tensor, tensor, npuq_quant_mode, tensor, tensor, tensor);
+BOTH(dynamic_quant_min_max, tensor, tensor, tensor, npuq_quant_mode, tensor, tensor);
+BOTH(dynamic_quant_apply, tensor, tensor, tensor, npuq_quant_mode, tensor, tensor, tensor);
+BOTH(dynamic_quant_symmetric_apply, tensor, tensor, tensor, npuq_quant_mode, tensor, tensor, tensor);
+BOTH(dynamic_block_quant, tensor, int64_t, float, tensor, tensor);
+BOTH(dequant, tensor, tensor, tensor, tensor, tensor);
+BOTH(requant, tensor, tensor, tensor, tensor);
+BOTH(anti_quant, tensor, tensor, tensor, tensor);
+npuq_status npuq_dynamic_quant_params(tensor, tensor, npuq_dtype, tensor, tensor);
+npuq_status npuq_dynamic_quant_symmetric_params(tensor, tensor, npuq_dtype, npuq_scale_form, tensor);
+npuq_status npuq_trans_quant_param(tensor, tensor, npuq_round_mode, tensor);
+
 size_t npuq_call_units(const npuq_call *);
 void npuq_call_run(const npuq_call *, size_t, size_t);
 npuq_status npuq_call_rebind(call, npuq_operand, const void *);

@@ -25,17 +25,9 @@ struct sample {
     struct array theirs[RESULTS];
 };
 
-static void *allocate(size_t size)
-{
-    void *memory = calloc(size + 1, 1);
-
-    assert_non_null(memory);
-    return memory;
-}
-
 static struct array make_array(npuq_dtype dtype, size_t count)
 {
-    return (struct array){allocate(count * 8), dtype, count};
+    return (struct array){memset(test_allocate(count * 8), 0, count * 8), dtype, count};
 }
 
 static void put(const struct array *array, size_t i, float value)
@@ -49,14 +41,18 @@ static float get(const struct array *array, size_t i)
     return npuq_ref_load(array->data, (npuq_ref_dtype)array->dtype, i);
 }
 
-static void start_dump(struct sample *s)
+/* A call, and a dump like its results. */
+static struct sample make_sample(unsigned op, const npuq_tensor *const operands[OPERANDS],
+                                 const struct call_options *options)
 {
-    for (int r = 0; r < RESULTS && s->ours[r].data; r++) {
-        s->theirs[r] = make_array(s->ours[r].dtype, s->ours[r].count);
-        for (size_t i = 0; i < s->ours[r].count; i++) {
-            array_set_bits(&s->theirs[r], i, array_bits(&s->ours[r], i));
-        }
+    const struct random_call made = random_call_of(op, operands, options);
+    struct sample s = {.call = made.call};
+
+    memcpy(s.ours, made.results, sizeof s.ours);
+    for (int r = 0; r < call_results(&s.call); r++) {
+        assert_true(array_copy(&s.theirs[r], &s.ours[r]));
     }
+    return s;
 }
 
 static void release_sample(struct sample *s)
@@ -141,11 +137,9 @@ static struct sample make_quantize(const struct quantize_types *t)
     const struct array scales = make_array(t->scales, channels);
     const struct array zeros = make_array(t->zero_points, channels);
     const bool has_zeros = t->zero_points != NPUQ_INT64;
-    struct sample s = {.ours = {make_array(t->y, COUNT)}};
     npuq_tensor x_view = npuq_matrix(x.data, t->x, ROWS, COLS, t->strided ? 2 * COLS : 0);
     const npuq_tensor s_view = npuq_vector(scales.data, t->scales, (int64_t)channels);
     const npuq_tensor z_view = npuq_vector(zeros.data, t->zero_points, (int64_t)channels);
-    const npuq_tensor y_view = npuq_matrix(s.ours[RESULT_Y].data, t->y, ROWS, COLS, 0);
     const npuq_tensor *const operands[OPERANDS] = {&x_view, &s_view, has_zeros ? &z_view : NULL};
     const struct call_options options = {.axis = 1, .divides = true, .y_dtype = t->y};
 
@@ -157,12 +151,10 @@ static struct sample make_quantize(const struct quantize_types *t)
         const float tie = t->y == NPUQ_INT32 ? (float)test_between(-0x7FFFFF, 0x7FFFFF) * 8 : near_tie(t->y);
         put(&x, i, tie * get(&scales, t->one_scale ? 0 : i % COLS));
     }
-    assert_int_equal(npuq_quantize(&x_view, &s_view, operands[OPERAND_OFFSET], 1, true, &y_view, NULL), NPUQ_OK);
-    assert_true(call_make(&s.call, QUANTIZE, operands, &options));
+    const struct sample s = make_sample(QUANTIZE, operands, &options);
     free(x.data);
     free(scales.data);
     free(zeros.data);
-    start_dump(&s);
     return s;
 }
 
@@ -265,21 +257,14 @@ static float dmax_of(npuq_dtype y)
 static struct sample make_dynamic(const struct dynamic_types *t)
 {
     static const int64_t ends[] = {7, 7, ROWS};
-    const int64_t blocks = t->block > 0 ? (COLS + t->block - 1) / t->block : 1;
-    const int64_t tokens = t->per_tensor ? 1 : ROWS * blocks;
     const size_t length = t->per_tensor ? COUNT : t->block > 0 ? (size_t)t->block : COLS;
     const size_t factors = t->smooth == 2 ? 3 * COLS : COLS;
     const struct array x = make_array(t->x, COUNT);
     const struct array smooth = make_array(NPUQ_FLOAT32, factors);
-    const size_t words = t->y == NPUQ_QUINT4X2 ? COLS / 8 : COLS;
-    struct sample s = {.ours = {make_array(t->y, COUNT), make_array(NPUQ_FLOAT32, (size_t)tokens)}};
     const npuq_tensor x_view = npuq_matrix(x.data, t->x, ROWS, COLS, 0);
     const npuq_tensor smooth_view = t->smooth == 2 ? npuq_matrix(smooth.data, NPUQ_FLOAT32, 3, COLS, 0)
                                                    : npuq_vector(smooth.data, NPUQ_FLOAT32, COLS);
     const npuq_tensor groups_view = npuq_vector(ends, NPUQ_INT64, 3);
-    const npuq_tensor y_view = npuq_matrix(s.ours[RESULT_Y].data, t->y, ROWS, (int64_t)words, 0);
-    const npuq_tensor scale_view = t->block > 0 ? npuq_matrix(s.ours[RESULT_SCALE].data, NPUQ_FLOAT32, ROWS, blocks, 0)
-                                                : npuq_vector(s.ours[RESULT_SCALE].data, NPUQ_FLOAT32, tokens);
     const npuq_tensor *const operands[OPERANDS] = {[OPERAND_X] = &x_view,
                                                    [OPERAND_SMOOTH] = t->smooth ? &smooth_view : NULL,
                                                    [OPERAND_GROUPS] = t->smooth == 2 ? &groups_view : NULL};
@@ -301,17 +286,9 @@ static struct sample make_dynamic(const struct dynamic_types *t)
         }
         put(&x, i, i % COLS % length == 5 ? m : near_tie(call_rounded_dtype(DYNAMIC_QUANT, t->y)) * (m / dmax));
     }
-    assert_int_equal(t->block > 0
-                         ? npuq_dynamic_block_quant(&x_view, t->block, options.min_scale, &y_view, &scale_view, NULL)
-                         : npuq_dynamic_quant(&x_view, operands[OPERAND_SMOOTH], operands[OPERAND_GROUPS],
-                                              t->per_tensor ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN,
-                                              t->inverse ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT, &y_view,
-                                              &scale_view, NULL),
-                     NPUQ_OK);
-    assert_true(call_make(&s.call, t->block > 0 ? DYNAMIC_BLOCK_QUANT : DYNAMIC_QUANT, operands, &options));
+    const struct sample s = make_sample(t->block > 0 ? DYNAMIC_BLOCK_QUANT : DYNAMIC_QUANT, operands, &options);
     free(x.data);
     free(smooth.data);
-    start_dump(&s);
     return s;
 }
 
@@ -641,9 +618,9 @@ static void test_other_operators(void **unused)
                 }
             }
             struct diagnosis d;
-            const bool divides = 1U << o == DYNAMIC_QUANT || 1U << o == DYNAMIC_BLOCK_QUANT ||
-                                 (1U << o == QUANTIZE && random.call.options.divides) ||
-                                 (1U << o == ROW_QUANT && random.call.options.rule != RULE_GROUPED_SWIGLU);
+            const bool scales_alone = random.results[RESULT_SCALE].data && !random.results[RESULT_OFFSET].data;
+            const bool divides =
+                random.call.options.divides || (scales_alone && random.call.options.rule != RULE_GROUPED_SWIGLU);
             assert_true(diagnose(&random.call, random.results, dump, NULL, &d));
             assert_int_equal(d.admission.divides, divides);
             assert_true(divides || d.verdict != VERDICT_ADMISSIBLE);
@@ -691,17 +668,13 @@ static void test_quantize_example(void **unused)
     static const int8_t admissible[][5] = {{3, 0, 2, 0, 0}, {2, 1, 2, 0, 0}, {2, 0, 1, 0, 0}, {3, 1, 1, 0, 0}};
     static const int8_t wrong[][5] = {{1, 0, 2, 0, 0}, {2, -1, 2, 0, 0}, {2, 0, 3, 0, 0}, {2, 0, 2, 1, 0}};
     const uint16_t scales[] = {0x3F80, 0x3CC2, 0x3CC2, 0x4040, 0x40A0};
-    struct sample s = {.ours = {make_array(NPUQ_INT8, 5)}};
     const npuq_tensor x = npuq_vector(x_of_quantize, NPUQ_FLOAT16, 5);
     const npuq_tensor scale = npuq_vector(scales, NPUQ_BFLOAT16, 5);
-    const npuq_tensor y = npuq_vector(s.ours[RESULT_Y].data, NPUQ_INT8, 5);
     const npuq_tensor *const operands[OPERANDS] = {&x, &scale};
     const struct call_options options = {.axis = 0, .divides = true, .y_dtype = NPUQ_INT8};
+    struct sample s = make_sample(QUANTIZE, operands, &options);
 
     (void)unused;
-    assert_int_equal(npuq_quantize(&x, &scale, NULL, 0, true, &y, NULL), NPUQ_OK);
-    assert_true(call_make(&s.call, QUANTIZE, operands, &options));
-    start_dump(&s);
     assert_memory_equal(s.ours[RESULT_Y].data, ((const int8_t[]){2, 0, 2, 0, 0}), 5);
     for (size_t i = 0; i < 4; i++) {
         check_example(&s, admissible[i], 0, true);
@@ -743,16 +716,10 @@ static void test_dynamic_example(void **unused)
     (void)unused;
     for (int inverse = 0; inverse < 2; inverse++) {
         const struct call_options options = {.y_dtype = NPUQ_INT8, .inverse_form = inverse};
-        struct sample s = {.ours = {make_array(NPUQ_INT8, 4), make_array(NPUQ_FLOAT32, 1)}};
         const npuq_tensor x = npuq_matrix(x_of_dynamic, NPUQ_FLOAT32, 1, 4, 0);
-        const npuq_tensor y = npuq_matrix(s.ours[RESULT_Y].data, NPUQ_INT8, 1, 4, 0);
-        const npuq_tensor scale = npuq_vector(s.ours[RESULT_SCALE].data, NPUQ_FLOAT32, 1);
         const npuq_tensor *const operands[OPERANDS] = {&x};
+        struct sample s = make_sample(DYNAMIC_QUANT, operands, &options);
 
-        assert_int_equal(npuq_dynamic_quant(&x, NULL, NULL, NPUQ_PER_TOKEN, (npuq_scale_form)inverse, &y, &scale, NULL),
-                         NPUQ_OK);
-        assert_true(call_make(&s.call, DYNAMIC_QUANT, operands, &options));
-        start_dump(&s);
         assert_memory_equal(s.ours[RESULT_Y].data, same, 4);
         check_example(&s, lower, 0x3C200000, !inverse);
         if (inverse) {
@@ -778,17 +745,12 @@ static void test_block_example(void **unused)
         {{127, 71, 91, 0, 127, 65}, 2, 1}, {{126, 72, 91, 0, 127, 64}, 1, 1},
     };
     static const float x[] = {5.45703125f, 3.072265625f, 3.931640625f, 0, 1, .5f};
-    struct sample s = {.ours = {make_array(NPUQ_INT8, 6), make_array(NPUQ_FLOAT32, 2)}};
     const npuq_tensor x_view = npuq_matrix(x, NPUQ_FLOAT32, 1, 6, 0);
-    const npuq_tensor y = npuq_matrix(s.ours[RESULT_Y].data, NPUQ_INT8, 1, 6, 0);
-    const npuq_tensor scale = npuq_matrix(s.ours[RESULT_SCALE].data, NPUQ_FLOAT32, 1, 2, 0);
     const npuq_tensor *const operands[OPERANDS] = {&x_view};
     const struct call_options options = {.y_dtype = NPUQ_INT8, .block = 4};
+    struct sample s = make_sample(DYNAMIC_BLOCK_QUANT, operands, &options);
 
     (void)unused;
-    assert_int_equal(npuq_dynamic_block_quant(&x_view, 4, 0, &y, &scale, NULL), NPUQ_OK);
-    assert_true(call_make(&s.call, DYNAMIC_BLOCK_QUANT, operands, &options));
-    start_dump(&s);
     assert_memory_equal(s.ours[RESULT_Y].data, ((const int8_t[]){127, 72, 91, 0, 127, 64}), 6);
     for (size_t i = 0; i < sizeof dumps / sizeof dumps[0]; i++) {
         memcpy(s.theirs[RESULT_Y].data, dumps[i].y, 6);
@@ -810,17 +772,11 @@ static void test_special_rows(void **unused)
 {
     static const float x[4][2] = {{0, 0}, {INFINITY, 1}, {(float)NAN, 1}, {1, 2}};
     const npuq_tensor x_view = npuq_matrix(x, NPUQ_FLOAT32, 4, 2, 0);
-    struct sample s = {.ours = {make_array(NPUQ_INT8, 8), make_array(NPUQ_FLOAT32, 4)}};
-    const npuq_tensor y = npuq_matrix(s.ours[RESULT_Y].data, NPUQ_INT8, 4, 2, 0);
-    const npuq_tensor scale = npuq_vector(s.ours[RESULT_SCALE].data, NPUQ_FLOAT32, 4);
     const npuq_tensor *const operands[OPERANDS] = {&x_view};
     const struct call_options options = {.y_dtype = NPUQ_INT8};
+    struct sample s = make_sample(DYNAMIC_QUANT, operands, &options);
 
     (void)unused;
-    assert_int_equal(npuq_dynamic_quant(&x_view, NULL, NULL, NPUQ_PER_TOKEN, NPUQ_SCALE_PRODUCT, &y, &scale, NULL),
-                     NPUQ_OK);
-    assert_true(call_make(&s.call, DYNAMIC_QUANT, operands, &options));
-    start_dump(&s);
     for (size_t row = 0; row < 3; row++) {
         assert_int_equal(array_bits(&s.ours[RESULT_Y], 2 * row), 0);
         array_set_bits(&s.theirs[RESULT_Y], 2 * row, 127);

@@ -9,48 +9,41 @@
 
 #include <math.h>
 
-static void test_float16(void **unused)
+/* All values of a type of 16 bits, by the C library. */
+static void check_halves(float (*widen)(uint16_t bits), int fraction_bits)
 {
-    (void)unused;
+    const uint32_t ones = (1U << (15 - fraction_bits)) - 1; /* an exponent of ones */
+    const int least = 2 - (int)(ones + 1) / 2;
+
     for (uint32_t bits = 0; bits <= 0xFFFF; bits++) {
         const double sign = bits & 0x8000u ? -1.0 : 1.0;
-        const int exponent = (int)(bits >> 10 & 0x1F);
-        const double fraction = (double)(bits & 0x3FF) / 1024.0;
-        const float got = npuq_ref_float16((uint16_t)bits);
+        const uint32_t exponent = bits >> fraction_bits & ones;
+        const double fraction = ldexp(bits & ((1U << fraction_bits) - 1), -fraction_bits);
+        const float got = widen((uint16_t)bits);
 
-        if (exponent == 31 && fraction != 0.0) {
+        if (exponent == ones && fraction != 0.0) {
             assert_true(isnan(got));
-        } else if (exponent == 31) {
+        } else if (exponent == ones) {
             assert_true(isinf(got) && (double)got * sign > 0);
         } else {
             const double expected =
-                sign * (exponent == 0 ? ldexp(fraction, -14) : ldexp(1.0 + fraction, exponent - 15));
+                sign * (exponent == 0 ? ldexp(fraction, least) : ldexp(1.0 + fraction, least - 1 + (int)exponent));
             assert_true((double)got == expected);
             assert_true(copysign(1.0, (double)got) == copysign(1.0, expected));
         }
     }
 }
 
+static void test_float16(void **unused)
+{
+    (void)unused;
+    check_halves(npuq_ref_float16, 10);
+}
+
 static void test_bfloat16(void **unused)
 {
     (void)unused;
-    for (uint32_t bits = 0; bits <= 0xFFFF; bits++) {
-        const double sign = bits & 0x8000u ? -1.0 : 1.0;
-        const int exponent = (int)(bits >> 7 & 0xFF);
-        const double fraction = (double)(bits & 0x7F) / 128.0;
-        const float got = npuq_ref_bfloat16((uint16_t)bits);
-
-        if (exponent == 255 && fraction != 0.0) {
-            assert_true(isnan(got));
-        } else if (exponent == 255) {
-            assert_true(isinf(got) && (double)got * sign > 0);
-        } else {
-            const double expected =
-                sign * (exponent == 0 ? ldexp(fraction, -126) : ldexp(1.0 + fraction, exponent - 127));
-            assert_true((double)got == expected);
-            assert_true(copysign(1.0, (double)got) == copysign(1.0, expected));
-        }
-    }
+    check_halves(npuq_ref_bfloat16, 7);
 }
 
 /* sat(round(t)) in the C library's double arithmetic. */

@@ -375,10 +375,13 @@ static bool same_number(double a, double b)
 static void test_steps_of_extremes(void **unused)
 {
     (void)unused;
-    for (int again = 0; again < test_rounds(200); again++) {
-        static const unsigned dynamic[] = {DYNAMIC_QUANT, DYNAMIC_QUANT_ASYMMETRIC, DYNAMIC_BLOCK_QUANT, ROW_QUANT};
-        struct random_call random = make_call_of_elements(dynamic[again % 4]);
+    for (int again = 0; again < test_rounds(50) * NUMBER_OF_OPERATORS; again++) {
+        const unsigned op = 1U << again % NUMBER_OF_OPERATORS;
 
+        if (!(op & FINDS_SCALES)) {
+            continue;
+        }
+        struct random_call random = make_call_of_elements(op);
         for (int h = 0; h < hypothesis_count; h++) {
             struct variant variant = {.choice = {0}};
 
@@ -401,16 +404,14 @@ static void test_steps_of_extremes(void **unused)
 static void test_right_results_are_equal(void **unused)
 {
     (void)unused;
-    for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
-        for (int again = 0; again < test_rounds(20); again++) {
-            struct random_call random = make_call(1U << o);
-            struct dump dump = predict_dump(&random, &definition);
-            struct diagnosis diagnosis = diagnosis_of(&random, &dump);
-            assert_int_equal(diagnosis.verdict, VERDICT_EQUAL);
-            diagnosis_release(&diagnosis);
-            release_dump(&dump);
-            random_call_release(&random);
-        }
+    for (int i = 0; i < test_rounds(20) * NUMBER_OF_OPERATORS; i++) {
+        struct random_call random = make_call(1U << i % NUMBER_OF_OPERATORS);
+        struct dump dump = predict_dump(&random, &definition);
+        struct diagnosis diagnosis = diagnosis_of(&random, &dump);
+        assert_int_equal(diagnosis.verdict, VERDICT_EQUAL);
+        diagnosis_release(&diagnosis);
+        release_dump(&dump);
+        random_call_release(&random);
     }
 }
 
@@ -421,15 +422,10 @@ static void test_equal_scales(void **unused)
     const npuq_tensor tensor = npuq_matrix(x, NPUQ_FLOAT32, 3, 2, 0);
     const npuq_tensor *const operands[OPERANDS] = {[OPERAND_X] = &tensor};
     const struct call_options options = {.y_dtype = NPUQ_INT8};
-    float scale[3];
-    int8_t y[6];
-    struct random_call random = {.results = {{y, NPUQ_INT8, 6}, {scale, NPUQ_FLOAT32, 3}}};
+    struct random_call random = random_call_of(DYNAMIC_QUANT, operands, &options);
+    struct dump dump = predict_dump(&random, &definition);
 
     (void)unused;
-    assert_true(call_make(&random.call, DYNAMIC_QUANT, operands, &options));
-    struct dump dump = predict_dump(&random, &definition);
-    memcpy(y, dump.results[RESULT_Y].data, sizeof y);
-    memcpy(scale, dump.results[RESULT_SCALE].data, sizeof scale);
     array_set_bits(&dump.results[RESULT_SCALE], 0, bits[0]);
     array_set_bits(&dump.results[RESULT_SCALE], 1, bits[1]);
     struct diagnosis diagnosis = diagnosis_of(&random, &dump);
@@ -440,7 +436,7 @@ static void test_equal_scales(void **unused)
     assert_int_equal(diagnosis.differing[RESULT_SCALE], 1);
     diagnosis_release(&diagnosis);
     release_dump(&dump);
-    call_release(&random.call);
+    random_call_release(&random);
 }
 
 /* A dump of a call with a mistake, and sometimes noise. */
@@ -472,14 +468,12 @@ static void test_threads_change_nothing(void **unused)
     const npuq_executor *const executors[] = {&threads, &test_shuffled_executor};
 
     (void)unused;
-    for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
-        for (int again = 0; again < test_rounds(8); again++) {
-            struct random_call random = make_call_of_elements(1U << o);
-            struct dump dump = make_dump(&random);
-            assert_true(facts_of(&random, &dump, NULL) == facts_of(&random, &dump, executors[again % 2]));
-            release_dump(&dump);
-            random_call_release(&random);
-        }
+    for (int i = 0; i < test_rounds(8) * NUMBER_OF_OPERATORS; i++) {
+        struct random_call random = make_call_of_elements(1U << i % NUMBER_OF_OPERATORS);
+        struct dump dump = make_dump(&random);
+        assert_true(facts_of(&random, &dump, NULL) == facts_of(&random, &dump, executors[i / NUMBER_OF_OPERATORS % 2]));
+        release_dump(&dump);
+        random_call_release(&random);
     }
 }
 
@@ -514,22 +508,20 @@ static void test_float64_is_rounded_once(void **unused)
 static void test_state_changes_nothing(void **unused)
 {
     (void)unused;
-    for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
-        for (int again = 0; again < test_rounds(12); again++) {
-            struct random_call random = make_call_of_elements(1U << o);
-            struct dump dump = make_dump(&random);
-            const struct element element = {RESULT_Y, test_below(random.call.count)};
-            const uint64_t usual = facts_of(&random, &dump, NULL);
-            const uint64_t explained = facts_of_element(&random.call, &definition, element);
+    for (int i = 0; i < test_rounds(12) * NUMBER_OF_OPERATORS; i++) {
+        struct random_call random = make_call_of_elements(1U << i % NUMBER_OF_OPERATORS);
+        struct dump dump = make_dump(&random);
+        const struct element element = {RESULT_Y, test_below(random.call.count)};
+        const uint64_t usual = facts_of(&random, &dump, NULL);
+        const uint64_t explained = facts_of_element(&random.call, &definition, element);
 
-            set_state(true);
-            const uint64_t other = facts_of(&random, &dump, NULL);
-            const uint64_t other_explained = facts_of_element(&random.call, &definition, element);
-            set_state(false);
-            assert_true(usual == other && explained == other_explained);
-            release_dump(&dump);
-            random_call_release(&random);
-        }
+        set_state(true);
+        const uint64_t other = facts_of(&random, &dump, NULL);
+        const uint64_t other_explained = facts_of_element(&random.call, &definition, element);
+        set_state(false);
+        assert_true(usual == other && explained == other_explained);
+        release_dump(&dump);
+        random_call_release(&random);
     }
 }
 
@@ -539,17 +531,15 @@ static void test_state_changes_nothing(void **unused)
 static void test_explanations(void **unused)
 {
     (void)unused;
-    for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
-        for (int again = 0; again < test_rounds(20); again++) {
-            struct random_call random = make_call_of_elements(1U << o);
-            for (int r = 0; r < call_results(&random.call); r++) {
-                const struct element element = {(enum result)r, test_below(random.results[r].count)};
-                const struct steps steps = explain_steps(&random.call, &definition, element);
-                assert_true(steps.bits == array_bits(&random.results[r], element.index));
-                assert_in_range(steps.trace.count, 1, TRACE_LINES);
-            }
-            random_call_release(&random);
+    for (int i = 0; i < test_rounds(20) * NUMBER_OF_OPERATORS; i++) {
+        struct random_call random = make_call_of_elements(1U << i % NUMBER_OF_OPERATORS);
+        for (int r = 0; r < call_results(&random.call); r++) {
+            const struct element element = {(enum result)r, test_below(random.results[r].count)};
+            const struct steps steps = explain_steps(&random.call, &definition, element);
+            assert_true(steps.bits == array_bits(&random.results[r], element.index));
+            assert_in_range(steps.trace.count, 1, TRACE_LINES);
         }
+        random_call_release(&random);
     }
 }
 
@@ -578,16 +568,8 @@ static struct random_call make_quantize(float *x, int64_t rows, int64_t columns,
     const npuq_tensor to = npuq_vector(&offset, NPUQ_FLOAT32, 1);
     const npuq_tensor *const operands[OPERANDS] = {[OPERAND_X] = &tx, [OPERAND_SCALE] = &ts, [OPERAND_OFFSET] = &to};
     const struct call_options options = {.axis = -1, .y_dtype = NPUQ_INT8};
-    struct random_call random = {.results = {{0}}};
-    const size_t count = (size_t)(rows * columns);
 
-    assert_true(call_make(&random.call, QUANTIZE, operands, &options));
-    random.results[RESULT_Y] = (struct array){calloc(count, 1), NPUQ_INT8, count};
-    assert_non_null(random.results[RESULT_Y].data);
-    struct dump dump = predict_dump(&random, &definition);
-    array_release(&random.results[RESULT_Y]);
-    random.results[RESULT_Y] = dump.results[RESULT_Y];
-    return random;
+    return random_call_of(QUANTIZE, operands, &options);
 }
 
 static struct random_call make_eighths(float scale, float offset)
@@ -760,18 +742,16 @@ static void test_one_element_is_no_tail(void **unused)
     const npuq_tensor ts = npuq_vector(&scale, NPUQ_FLOAT32, 1);
     const npuq_tensor *const operands[OPERANDS] = {[OPERAND_X] = &tx, [OPERAND_SCALE] = &ts};
     const struct call_options options = {.y_dtype = NPUQ_FLOAT32};
-    float y[3] = {1, 2, 3};
-    struct random_call random = {.results = {{y, NPUQ_FLOAT32, 3}}};
+    struct random_call random = random_call_of(DEQUANT, operands, &options);
+    struct dump dump = predict_dump(&random, &definition);
 
     (void)unused;
-    assert_true(call_make(&random.call, DEQUANT, operands, &options));
-    struct dump dump = predict_dump(&random, &definition);
     array_set_bits(&dump.results[RESULT_Y], 2, 0x12345678);
     check_verdict(&random, &dump, VERDICT_NONE);
     array_set_bits(&dump.results[RESULT_Y], 1, 0x12345678);
     check_names(&random, &dump, "tail-untouched", NULL);
     release_dump(&dump);
-    call_release(&random.call);
+    random_call_release(&random);
 }
 
 static void test_pairs_are_named(void **unused)

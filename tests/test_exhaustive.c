@@ -6,6 +6,8 @@
 #include "kernels.h"
 #include "support.h"
 
+#include "ref/npuq_ref_element.h"
+
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -80,13 +82,6 @@ static void blocks_each(const block_work *work)
             fail_msg("differs: %s", parts[i].difference.text);
         }
     }
-}
-
-static float float_of(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
 }
 
 /* ---- kernels: all float32 through every f32 row kernel, with some scales and offsets ----------------------------- */
@@ -272,7 +267,8 @@ static void test_all_quotients(void **unused)
     assert_non_null(b);
     for (size_t i = 0; i < scales; i++) {
         const uint32_t exponent = exponents[i % (sizeof exponents / sizeof exponents[0])];
-        const float scale = float_of((test_one_in(2) ? 0x80000000u : 0) | exponent << 23 | pick_significand(i));
+        const float scale =
+            npuq_ref_from_bits((test_one_in(2) ? 0x80000000u : 0) | exponent << 23 | pick_significand(i));
 
         check_quotients(b, scale, exponent + 24, i % 2 == 1);
         check_quotients(b, scale, exponent + 24, i % 2 == 0);
@@ -433,8 +429,8 @@ static void check_packs(const void *argument, uint32_t block, void *memory, bloc
     bool is_right = (what == OFFSETS ? npuq_trans_quant_param(&fixed, &swept, mode, &y)
                                      : npuq_trans_quant_param(&swept, NULL, mode, &y)) == NPUQ_OK;
     for (uint32_t i = 0; i < BLOCK; i++) {
-        const uint64_t expected =
-            what == OFFSETS ? expected_offset(float_of(b->in[i])) << 37 | 0x3F800000u : expected_scale(b->in[i], mode);
+        const uint64_t expected = what == OFFSETS ? expected_offset(npuq_ref_from_bits(b->in[i])) << 37 | 0x3F800000u
+                                                  : expected_scale(b->in[i], mode);
 
         is_right = is_right && b->out[i] == (expected | (uint64_t)1 << 46);
     }

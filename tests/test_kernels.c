@@ -5,6 +5,8 @@
 #include "kernels.h"
 #include "support.h"
 
+#include "ref/npuq_ref_element.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -29,13 +31,6 @@ static void describe(char *line, size_t size, const char *what)
                    now.backend, now.n, now.rows, now.x_gap, now.y_gap);
 }
 
-static float from_bits(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 /* Scales of one call. ORDINARY: kernels may take short cuts. ANY: sometimes any float at all. EXTREME: inverses and
  * remainders leave the range of normal numbers. */
 typedef enum scale_kind { ORDINARY, ANY, EXTREME } scale_kind;
@@ -50,7 +45,7 @@ static float random_scale(scale_kind kind)
     }
     if (kind == EXTREME) {
         const uint32_t exponent = exponents[test_below(sizeof exponents / sizeof exponents[0])];
-        return sign * from_bits(exponent << 23 | (uint32_t)test_below(1u << 23));
+        return sign * npuq_ref_from_bits(exponent << 23 | (uint32_t)test_below(1u << 23));
     }
     return sign * (float)test_between(1, 4000) / 512.0f;
 }
@@ -339,10 +334,10 @@ static void check_range_orders(void *context, kernel_id id)
             float lo[2] = {INFINITY, INFINITY};
 
             for (size_t k = 0; k < n; k++) {
-                x[k] = from_bits(bad[i % count]);
+                x[k] = npuq_ref_from_bits(bad[i % count]);
             }
-            x[test_below(n)] = from_bits(bad[i / count % count]);
-            x[test_below(n)] = from_bits(bad[i / count / count]);
+            x[test_below(n)] = npuq_ref_from_bits(bad[i / count % count]);
+            x[test_below(n)] = npuq_ref_from_bits(bad[i / count / count]);
             kernel_arguments a = {{x, NULL, 0, 0, 1, n, {.prefetch_bytes = 0}, 0}, NULL, NULL, 0, NULL, &hi[0], &lo[0]};
             kernel_run(&npuq_rows_ref, id, &a);
             a.hi = &hi[1];
@@ -643,7 +638,7 @@ static void test_widen(void **unused)
 static void canonical(float *values, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        values[i] = isnan(values[i]) ? from_bits(0x7FC00000u) : values[i];
+        values[i] = isnan(values[i]) ? npuq_ref_from_bits(0x7FC00000u) : values[i];
     }
 }
 
@@ -669,8 +664,8 @@ static void fill_short(float *values, size_t n)
 
     test_fill(values, NPUQ_FLOAT32, n, kind == 1);
     for (size_t i = 0; i < n && kind == 2; i++) {
-        values[i] = test_one_in(40) ? from_bits(test_one_in(2) ? 0x7F800001u : 0xFFC12345u)
-                                    : from_bits(test_one_in(2) ? 0 : 0x80000000u);
+        values[i] = test_one_in(40) ? npuq_ref_from_bits(test_one_in(2) ? 0x7F800001u : 0xFFC12345u)
+                                    : npuq_ref_from_bits(test_one_in(2) ? 0 : 0x80000000u);
     }
 }
 
@@ -852,14 +847,14 @@ static void test_parameters(void **unused)
                                       0xC2FE0000u, 0x437F0000u, 0x7EFFFFFFu, 0xFEFFFFFFu, 0x7F7FFFFFu, 0xFF7FFFFFu,
                                       0x7F800000u, 0xFF800000u, 0x7FC00000u, 0xFFC00001u, 0x7F800001u, 0xFFBFFFFFu};
     const size_t count = sizeof chosen / sizeof chosen[0];
-    float hi[RANGES] = {from_bits(0x7FC00000u)};
-    float lo[RANGES] = {from_bits(0x7FC00000u)};
+    float hi[RANGES] = {npuq_ref_from_bits(0x7FC00000u)};
+    float lo[RANGES] = {npuq_ref_from_bits(0x7FC00000u)};
     size_t n = 1;
 
     (void)unused;
     for (size_t i = 0; i < count * count + 20000; i++) {
-        const float a = i < count * count ? from_bits(chosen[i % count]) : test_float(true);
-        const float b = i < count * count ? from_bits(chosen[i / count]) : test_float(true);
+        const float a = i < count * count ? npuq_ref_from_bits(chosen[i % count]) : test_float(true);
+        const float b = i < count * count ? npuq_ref_from_bits(chosen[i / count]) : test_float(true);
 
         hi[n] = a;
         lo[n] = b;

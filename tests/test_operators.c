@@ -144,14 +144,14 @@ static bool has_stride_0(const npuq_tensor *tensor)
     return false;
 }
 
-/* dequant, with y over the int32 of x: the same bits as with separate memory. */
+/* y over the int32 of x: the same bits as with separate memory. */
 static bool in_place(const trial *t)
 {
     test_call call = t->d.call;
     const test_view *x = &t->d.views[X];
     npuq_call prepared;
 
-    if (call.op != TEST_DEQUANT || call.tensors[Y].dtype != NPUQ_FLOAT32) {
+    if (!test_works_in_place(call.op) || call.tensors[Y].dtype != NPUQ_FLOAT32) {
         return false;
     }
     call.tensors[Y] = call.tensors[X];
@@ -219,7 +219,7 @@ static void one_unit_after_the_other(const trial *t, npuq_call *prepared)
 {
     const test_drawing *d = &t->d;
     const size_t elements = test_count(d->ndim, d->shape);
-    const bool whole_rows = test_finds_ranges(d->call.op) || d->call.op == TEST_DYNAMIC_BLOCK_QUANT;
+    const bool whole_rows = test_is_output(d->call.op, SCALE) || test_is_output(d->call.op, MIN);
     const size_t row = whole_rows ? (size_t)d->shape[d->ndim - 1] : 1;
     const size_t most = row > 4096 ? row : 4096; /* elements of a unit */
     const test_view *y = &d->views[Y];
@@ -368,7 +368,7 @@ static void spoil(const test_view *view)
 /* The results are unspecified, but nothing else is written. */
 static bool after_a_change_of_groups_or_words(const trial *t)
 {
-    const enum slot changed = t->d.call.op == TEST_REQUANT ? WORDS : GROUP_INDEX;
+    const enum slot changed = test_has(t->d.call.op, WORDS) ? WORDS : GROUP_INDEX;
     const test_view *view = &t->d.views[changed];
     npuq_call prepared;
 
@@ -555,7 +555,7 @@ static void run_step(test_call c)
 static void run_in_steps(const trial *t, int along, const int64_t *cuts)
 {
     const test_call *c = &t->d.call;
-    const bool is_symmetric = c->op == TEST_DYNAMIC_QUANT;
+    const bool is_symmetric = !c->given[OFFSET];
     const bool own = along == 0 && c->quant_mode == NPUQ_PER_TOKEN; /* each shard has ranges of its own */
     const int64_t count = c->quant_mode == NPUQ_PER_TOKEN ? t->d.shape[0] : 1;
     float ranges[2][MOST_ROWS];
@@ -615,14 +615,14 @@ static void run_in_steps(const trial *t, int along, const int64_t *cuts)
 static bool in_shards(const trial *t)
 {
     const test_call *c = &t->d.call;
-    const bool finds = c->op == TEST_DYNAMIC_QUANT_ASYMMETRIC || c->op == TEST_DYNAMIC_QUANT;
+    const bool finds = test_finds_ranges(c->op) && c->given[Y];
     const bool in_steps = finds && (c->quant_mode == NPUQ_PER_TENSOR || test_one_in(2));
     const int along = in_steps && test_one_in(2);
     const int64_t unit = along == 0 ? 1 : 8; /* of rows or columns: words stay whole */
     int64_t cuts[SHARDS + 1] = {0};
     int64_t ends[TEST_GROUPS];
 
-    if ((!finds && c->op != TEST_GROUP_QUANT) || t->d.ndim != 2 || t->d.shape[0] > MOST_ROWS ||
+    if ((!finds && !test_needs_groups(c->op)) || t->d.ndim != 2 || t->d.shape[0] > MOST_ROWS ||
         t->d.shape[along] % unit != 0 || has_stride_0(&c->tensors[X])) { /* a part of x may not be one element */
         return false;
     }
@@ -694,7 +694,7 @@ static float factor(void)
 static bool is_divisor(const test_call *call, enum slot slot)
 {
     return (slot == SCALES && call->div_mode) || slot == WEIGHT_SCALE || slot == MAX ||
-           (slot == SCALE && call->op != TEST_GROUP_QUANT);
+           (slot == SCALE && !test_needs_groups(call->op));
 }
 
 static void fill(const test_call *call, enum slot slot, void *elements, npuq_dtype dtype, size_t count)
@@ -733,14 +733,12 @@ static bool draw_matrix(test_drawing *d, int64_t rows, int64_t cols)
  * more than one block. */
 static bool draw_any(test_drawing *d)
 {
-    int least;
-    int most;
+    const test_argument *x = &test_arguments[d->call.op][test_has(d->call.op, X) ? X : MIN];
 
-    test_ranks_of(d->call.op, &least, &most);
     d->all_contiguous = test_one_in(3);
     d->large = test_one_in(4);
     d->has_shape = !test_one_in(3);
-    d->ndim = (int)test_between(least, most);
+    d->ndim = (int)test_between(x->least_ndim, x->most_ndim);
     for (int i = 0; i < d->ndim; i++) {
         d->shape[i] = test_one_in(6) ? 1 : test_between(1, d->ndim <= 2 ? 70 : d->ndim <= 4 ? 7 : 3);
     }
@@ -806,7 +804,7 @@ static bool draw_many_rows(test_drawing *d)
 {
     d->all_contiguous = false;
     return draw_matrix(d, test_one_in(2) ? 9000 : 20000, 3) &&
-           (d->call.op == TEST_DEQUANT || d->call.op == TEST_QUANTIZE);
+           (test_has(d->call.op, ACTIVATION_SCALE) || test_has(d->call.op, SCALES));
 }
 
 /* Rows of a whole number of units of work, or of slightly less or more. */
@@ -829,7 +827,7 @@ static bool draw_shards(test_drawing *d)
 {
     d->all_contiguous = test_one_in(2);
     return draw_matrix(d, test_between(1, 12), 8 * test_between(1, 13)) &&
-           (d->call.op == TEST_GROUP_QUANT || (is_whole(d->call.op) && test_finds_ranges(d->call.op)));
+           (test_needs_groups(d->call.op) || (is_whole(d->call.op) && test_finds_ranges(d->call.op)));
 }
 
 /* More of draw_any(), for operators of many options: so that all combinations of types, options and ranks occur. */
@@ -945,31 +943,26 @@ static void check_empty_parts(void)
 /* The extents besides a 0 may be any, even with a product beyond all limits. */
 static void check_empty_and_huge(void)
 {
-    const int64_t shape[] = {INT64_C(1) << 62, 8, 0, 4};
-    const int64_t one_by_four[] = {1, 4};
-    const int64_t one = 1;
-    float values[4] = {1, 1, 1, 1};
-    int32_t end = 0;
-    const npuq_tensor x = npuq_tensor_contiguous(NULL, NPUQ_FLOAT32, 4, shape);
-    const npuq_tensor y = npuq_tensor_contiguous(NULL, NPUQ_INT8, 4, shape);
-    const npuq_tensor sums = npuq_tensor_contiguous(NULL, NPUQ_INT32, 4, shape);
-    const npuq_tensor rows = npuq_tensor_contiguous(NULL, NPUQ_FLOAT32, 3, shape);
-    const uint64_t word = UINT64_C(1) << 46;
-    const npuq_tensor words = npuq_vector(&word, NPUQ_UINT64, 1);
-    const npuq_tensor by_column = npuq_vector(values, NPUQ_FLOAT32, 4);
-    const npuq_tensor smooth = npuq_tensor_contiguous(values, NPUQ_FLOAT32, 2, one_by_four);
-    const npuq_tensor group_index = npuq_tensor_contiguous(&end, NPUQ_INT32, 1, &one);
+    for (int i = 0; i < 8 * TEST_OPERATORS; i++) {
+        test_drawing d = {.choose = test_below,
+                          .add = test_add_view,
+                          .all_contiguous = true,
+                          .has_shape = true,
+                          .ndim = 4,
+                          .shape = {INT64_C(1) << 62, 8, 0, 4},
+                          .call.op = (enum test_operator)(i / 8)};
+        const test_argument *x = &test_arguments[d.call.op][test_has(d.call.op, X) ? X : MIN];
 
-    check_ok(npuq_dynamic_quant_asymmetric(&x, &smooth, &group_index, NPUQ_PER_TOKEN, &y, &rows, &rows, NULL));
-    check_ok(npuq_dynamic_quant_min_max(&x, &smooth, &group_index, NPUQ_PER_TOKEN, &rows, &rows, NULL));
-    check_ok(npuq_dynamic_quant_params(&rows, &rows, NPUQ_INT8, &rows, &rows));
-    check_ok(npuq_dynamic_quant_apply(&x, &smooth, &group_index, NPUQ_PER_TOKEN, &rows, &rows, &y, NULL));
-    check_ok(npuq_dynamic_quant(&x, &smooth, &group_index, NPUQ_PER_TOKEN, NPUQ_SCALE_PRODUCT, &y, &rows, NULL));
-    check_ok(npuq_dynamic_quant_symmetric_params(&rows, &rows, NPUQ_INT8, NPUQ_SCALE_PRODUCT, &rows));
-    check_ok(npuq_dynamic_quant_symmetric_apply(&x, &smooth, &group_index, NPUQ_PER_TOKEN, &rows, &rows, &y, NULL));
-    check_ok(npuq_anti_quant(&y, &by_column, &by_column, &x, NULL));
-    check_ok(npuq_dequant(&sums, &by_column, &rows, &by_column, &x, NULL));
-    check_ok(npuq_requant(&sums, &words, NULL, &y, NULL));
+        if (x->most_ndim < d.ndim || test_has(d.call.op, SCALES)) { /* an axis has too many scales */
+            continue;
+        }
+        test_draw_call(&d);
+        if (d.call.quant_mode == NPUQ_PER_TOKEN) {
+            check_ok(test_call_run(&d.call));
+            test_check_outcome(&d, NULL, operator_names[d.call.op], "no elements");
+        }
+        test_free_drawing(&d);
+    }
 }
 
 /* Each row is one element in memory. With a 32-bit size_t, there are more elements than size_t counts. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls on several threads do not disturb each other. Each thread has its own error line and may choose the backend.
- * With an argument, the test has only first calls: all threads make theirs at once, and each finds the backend of
- * NPUQ_BACKEND. Executors and prepared calls on threads are in test_operators.c. */
+/* Calls on several threads do not disturb each other, and each thread may choose the backend. With an argument, the
+ * test has only first calls: all threads make theirs at once, and each finds the backend of NPUQ_BACKEND. Executors and
+ * prepared calls on threads are in test_operators.c, and the error line of each thread is in test_errors.c. */
 #include "calls.h"
 
 #include <pthread.h>
@@ -206,38 +206,10 @@ static void test_first_calls(void **unused)
     }
 }
 
-/* ---- the error line ---- */
-
-static void *fail_elsewhere(void *argument)
-{
-    char *seen = argument;
-
-    strcpy(seen, npuq_last_error()); /* "" on a new thread, whatever failed on another */
-    return npuq_set_backend((npuq_backend)77) == NPUQ_ERROR_BACKEND ? argument : NULL;
-}
-
-static void test_last_error_is_per_thread(void **unused)
-{
-    char here[256];
-    char seen[256] = "untouched";
-    void *failed;
-    pthread_t thread;
-
-    (void)unused;
-    assert_int_equal(npuq_quantize(NULL, NULL, NULL, 0, true, NULL, NULL), NPUQ_ERROR_NULL);
-    strcpy(here, npuq_last_error());
-    assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, seen), 0);
-    assert_int_equal(pthread_join(thread, &failed), 0);
-    assert_non_null(failed);
-    assert_string_equal(seen, "");
-    assert_string_equal(npuq_last_error(), here);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest first[] = {cmocka_unit_test(test_first_calls)};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_last_error_is_per_thread),
         cmocka_unit_test(test_concurrent_calls),
         cmocka_unit_test(test_backend_changes_beside_calls),
     };
