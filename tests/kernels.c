@@ -15,12 +15,12 @@ void kernel_each(void (*visit)(void *context, kernel_id id), void *context)
         }
         for (npuq_type y = 0; y < NPUQ_ROW_TYPES; y++) {
             for (npuq_affine_op op = 0; op < NPUQ_AFFINE_OPS; op++) {
-                if (npuq_rows_ref.affine_uniform[op][y][x]) {
+                if (npuq_rows_ref.quantise[op][y][x]) {
                     visit(context, (kernel_id){UNIFORM, x, y, op});
                     visit(context, (kernel_id){VECTOR, x, y, op});
                 }
             }
-            if (npuq_rows_ref.smooth_affine[y][x]) {
+            if (npuq_rows_ref.quantise[NPUQ_MUL][y][x]) {
                 visit(context, (kernel_id){SMOOTH_AFFINE, x, y, NPUQ_MUL});
             }
         }
@@ -71,12 +71,17 @@ size_t kernel_multiple(kernel_id id)
 
 void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_arguments *a)
 {
-    switch (id.kind) {
-    case UNIFORM: kernels->affine_uniform[id.op][id.y][id.x](&a->block, a->scale, a->offset, a->step); break;
-    case VECTOR: kernels->affine_vector[id.op][id.y][id.x](&a->block, a->scale, a->offset, a->step); break;
-    case RANGE: kernels->range[id.x](&a->block, NULL, a->hi, a->lo); break;
-    case SMOOTH_RANGE: kernels->range[id.x](&a->block, a->smooth, a->hi, a->lo); break;
-    case SMOOTH_AFFINE: kernels->smooth_affine[id.y][id.x](&a->block, a->smooth, a->scale, a->offset, a->step); break;
+    if (id.kind == RANGE || id.kind == SMOOTH_RANGE) {
+        const npuq_range_params params = {id.kind == RANGE ? NULL : a->smooth, a->hi, a->lo};
+
+        kernels->range[id.x](&a->block, &params);
+    } else {
+        const npuq_steps steps = id.kind == VECTOR ? (a->step > 0 ? NPUQ_BY_COLUMN : NPUQ_SCALE_BY_COLUMN)
+                                                   : (a->step > 0 ? NPUQ_BY_ROW : NPUQ_ONE);
+        const npuq_quant_params params = {a->scale, a->offset, id.kind == SMOOTH_AFFINE ? a->smooth : NULL,
+                                          (uint8_t)steps, 0};
+
+        kernels->quantise[id.op][id.y][id.x](&a->block, &params);
     }
 }
 

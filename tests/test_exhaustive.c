@@ -156,7 +156,7 @@ static void check_block(const void *argument, uint32_t block, void *memory, bloc
         b->x[i] = block << 16 | i;
     }
     kernel_arguments a = {
-        {b->x, b->expected, 0, 0, 1, BLOCK, {.prefetch_bytes = 0}, 0}, b->scale, b->offset, 0, b->scale, &hi, &lo};
+        {b->x, b->expected, 0, 0, 1, BLOCK, 0, {.prefetch_bytes = 0}, 0}, b->scale, b->offset, 0, b->scale, &hi, &lo};
     kernel_run(&npuq_rows_ref, p->id, &a);
     FOR_EACH_KERNELS(k)
     {
@@ -228,7 +228,7 @@ static void check_quotients(buffers *b, float scale, uint32_t exponent_of_x, boo
 {
     enum { ROWS = 4, COLUMNS = BLOCK / ROWS };
     const kernel_id id = {by_column ? VECTOR : UNIFORM, NPUQ_TYPE_FLOAT32, NPUQ_TYPE_INT32, NPUQ_DIV};
-    kernel_arguments a = {{b->x, b->expected, COLUMNS * 4, COLUMNS * 4, ROWS, COLUMNS, {.prefetch_bytes = 0}, 0},
+    kernel_arguments a = {{b->x, b->expected, COLUMNS * 4, COLUMNS * 4, ROWS, COLUMNS, 0, {.prefetch_bytes = 0}, 0},
                           b->scale,
                           b->offset,
                           0,
@@ -345,18 +345,18 @@ static void check_integers(const void *argument, uint32_t number, void *memory, 
     if (s->patterns_are_scales) {
         block.x = b->ones;
         params.scale = (const float *)(const void *)b->patterns;
-        params.increment = 1;
+        params.by_column = true;
     } else if (s->y_offset != 0) {
         params.y_offset = &s->y_offset;
     }
     params.row_scale = s->row_scale != 0 ? &row_scale : NULL;
     params.bias = s->bias != 0 ? b->bias : NULL;
     params.x_bias = s->x_bias != 0 ? b->x_bias : NULL;
-    npuq_rows_ref.dequant[s->y][NPUQ_TYPE_INT32](&block, &params);
+    npuq_rows_ref.dequantise[s->y][NPUQ_TYPE_INT32](&block, &params);
     FOR_EACH_KERNELS(k)
     {
         block.y = b->got;
-        k->kernels->dequant[s->y][NPUQ_TYPE_INT32](&block, &params);
+        k->kernels->dequantise[s->y][NPUQ_TYPE_INT32](&block, &params);
         if (memcmp(b->got, b->expected, y_bytes(s->y)) != 0) {
             (void)snprintf(difference->text, sizeof difference->text, "%s, %s, patterns %08x..%08x", k->name, s->name,
                            b->patterns[0], b->patterns[BLOCK - 1]);

@@ -162,7 +162,7 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     }
 
     kernel_arguments arguments = {
-        .block = {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, {.prefetch_bytes = 0}, 0},
+        .block = {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, 0, {.prefetch_bytes = 0}, 0},
         .scale = (const float *)(void *)scale.memory,
         .offset = (const float *)(void *)offset.memory,
         .step = step,
@@ -277,7 +277,7 @@ static void check_halves(void *context, kernel_id id)
             offset[i] = offsets[p];
         }
         kernel_arguments a = {
-            {x, expected, 0, 0, 1, ALL, {.prefetch_bytes = 0}, 0}, scale, offset, 0, scale, &hi[0], &lo[0]};
+            {x, expected, 0, 0, 1, ALL, 0, {.prefetch_bytes = 0}, 0}, scale, offset, 0, scale, &hi[0], &lo[0]};
         kernel_run(&npuq_rows_ref, id, &a);
         a.block.y = got;
         a.hi = &hi[1];
@@ -293,7 +293,7 @@ static void check_halves(void *context, kernel_id id)
             float hi[2] = {-INFINITY, -INFINITY};
             float lo[2] = {INFINITY, INFINITY};
             kernel_arguments a = {
-                {&x[i], NULL, 0, 0, 1, 1, {.prefetch_bytes = 0}, 0}, NULL, NULL, 0, scale, &hi[0], &lo[0]};
+                {&x[i], NULL, 0, 0, 1, 1, 0, {.prefetch_bytes = 0}, 0}, NULL, NULL, 0, scale, &hi[0], &lo[0]};
 
             kernel_run(&npuq_rows_ref, id, &a);
             a.hi = &hi[1];
@@ -338,7 +338,8 @@ static void check_range_orders(void *context, kernel_id id)
             }
             x[test_below(n)] = npuq_ref_from_bits(bad[i / count % count]);
             x[test_below(n)] = npuq_ref_from_bits(bad[i / count / count]);
-            kernel_arguments a = {{x, NULL, 0, 0, 1, n, {.prefetch_bytes = 0}, 0}, NULL, NULL, 0, NULL, &hi[0], &lo[0]};
+            kernel_arguments a = {
+                {x, NULL, 0, 0, 1, n, 0, {.prefetch_bytes = 0}, 0}, NULL, NULL, 0, NULL, &hi[0], &lo[0]};
             kernel_run(&npuq_rows_ref, id, &a);
             a.hi = &hi[1];
             a.lo = &lo[1];
@@ -383,8 +384,13 @@ static void test_extreme_scales(void **unused)
     static float offset[N];
     static int32_t got[ROWS][N];
     static int32_t expected[ROWS][N];
-    kernel_arguments a = {
-        {x, NULL, sizeof x[0], sizeof got[0], ROWS, N, {.prefetch_bytes = 0}, 0}, scale, offset, 0, NULL, NULL, NULL};
+    kernel_arguments a = {{x, NULL, sizeof x[0], sizeof got[0], ROWS, N, 0, {.prefetch_bytes = 0}, 0},
+                          scale,
+                          offset,
+                          0,
+                          NULL,
+                          NULL,
+                          NULL};
 
     (void)unused;
     for (size_t s = 0; s < SCALES; s++) {
@@ -421,7 +427,7 @@ static void check_last_scale(const kernel_backend *backend)
     static int8_t expected[ROWS][N + 2 * LINE - N % LINE];
     const kernel_id id = {VECTOR, NPUQ_TYPE_FLOAT32, NPUQ_TYPE_INT8, NPUQ_DIV};
     kernel_arguments a = {
-        {x, NULL, sizeof x[0], sizeof y[0], 0, 0, {.read_streams = 4}, 0}, scale, offset, 0, NULL, NULL, NULL};
+        {x, NULL, sizeof x[0], sizeof y[0], 0, 0, 0, {.read_streams = 4}, 0}, scale, offset, 0, NULL, NULL, NULL};
 
     for (size_t i = 0; i < N; i++) {
         scale[i] = 1.0f;
@@ -465,8 +471,13 @@ static void test_uncertain_quotients(void **unused)
     static float offset[N];
     static int32_t got[ROWS][N];
     static int32_t expected[ROWS][N];
-    kernel_arguments a = {
-        {x, NULL, sizeof x[0], sizeof got[0], ROWS, N, {.prefetch_bytes = 0}, 0}, scale, offset, 0, NULL, NULL, NULL};
+    kernel_arguments a = {{x, NULL, sizeof x[0], sizeof got[0], ROWS, N, 0, {.prefetch_bytes = 0}, 0},
+                          scale,
+                          offset,
+                          0,
+                          NULL,
+                          NULL,
+                          NULL};
 
     (void)unused;
     for (size_t s = 0; s < SCALES; s++) {
@@ -745,11 +756,13 @@ static void check_runs(const kernel_backend *backend, npuq_dtype x_dtype, npuq_d
                         .flip = y == NPUQ_TYPE_INT8 && test_one_in(2) ? 0x80 : 0};
 
     npuq_rows_ref.run_magnitudes[x](&block, log2, largest);
-    npuq_rows_ref.scale_runs[y][x](&block, log2, scales);
+    npuq_rows_ref.quantise[NPUQ_MUL][y][x](&block,
+                                           &(npuq_quant_params){scales, NULL, NULL, NPUQ_BY_RUN, (uint8_t)log2});
     kernel_choose_hints(&block);
     block.y = to.memory;
     backend->kernels->run_magnitudes[x](&block, log2, got_largest);
-    backend->kernels->scale_runs[y][x](&block, log2, by);
+    backend->kernels->quantise[NPUQ_MUL][y][x](&block,
+                                               &(npuq_quant_params){by, NULL, NULL, NPUQ_BY_RUN, (uint8_t)log2});
     backend->kernels->fence_stores();
     canonical(largest, runs);
     canonical(got_largest, runs);

@@ -137,16 +137,16 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
         .row_scales = row_scales == 2 ? (const float *)(void *)offset.memory : NULL,
         .bias = from_int32 && !to_int8 && test_one_in(2) ? (const float *)(void *)bias.memory : NULL,
         .y_offset = to_int8 && test_one_in(2) ? (const int32_t *)(void *)y_offset.memory : NULL,
-        .increment = step,
+        .by_column = step,
     };
 
     memset(y.memory, CANARY, y_span + 2 * PAD);
     memset(expected, CANARY, y_span + 2 * PAD);
-    npuq_block block = {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, {.prefetch_bytes = 0},
-                        0};
+    npuq_block block = {
+        x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, 0, {.prefetch_bytes = 0}, 0};
 
     kernel_choose_hints(&block);
-    npuq_rows_ref.dequant[k.y][k.x](&block, &p);
+    npuq_rows_ref.dequantise[k.y][k.x](&block, &p);
     /* between guard bytes, or with its end against the guard page when gap is 0 */
     unsigned char *target = y.memory + PAD + (test_one_in(2) ? PAD : 0);
     block.y = target;
@@ -154,7 +154,7 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
         memcpy(target + r * y_step, x.memory + r * x_step, x_row);
         block.x = target;
     }
-    backend->kernels->dequant[k.y][k.x](&block, &p);
+    backend->kernels->dequantise[k.y][k.x](&block, &p);
 
     describe(line, sizeof line, "differs");
     test_same(target, expected + PAD, y_span, "%s", line);
@@ -182,8 +182,8 @@ static void for_each_kernel(void (*visit)(const kernel_backend *backend, integer
     {
         for (npuq_type x = 0; x < NPUQ_ROW_TYPES; x++) {
             for (npuq_type y = 0; y < NPUQ_ROW_TYPES; y++) {
-                assert_int_equal(!npuq_rows_ref.dequant[y][x], !b->kernels->dequant[y][x]);
-                if (npuq_rows_ref.dequant[y][x]) {
+                assert_int_equal(!npuq_rows_ref.dequantise[y][x], !b->kernels->dequantise[y][x]);
+                if (npuq_rows_ref.dequantise[y][x]) {
                     visit(b, (integer_kernel){x, y});
                 }
             }
@@ -244,14 +244,14 @@ static void check_scales(const kernel_backend *backend, integer_kernel k)
     for (uint32_t value = 0; value < values; value++) {
         memset(x, k.x == NPUQ_TYPE_INT8 ? (int)value : (int)(value * 0x11), sizeof x);
         for (int with_offset = 0; with_offset < 2; with_offset++) {
-            const npuq_dequant_params p = {.scale = scale, .offset = with_offset ? offset : NULL, .increment = 1};
+            const npuq_dequant_params p = {.scale = scale, .offset = with_offset ? offset : NULL, .by_column = true};
             npuq_block block = {.x = x, .y = expected, .rows = 1, .n = SCALES};
 
-            npuq_rows_ref.dequant[k.y][k.x](&block, &p);
+            npuq_rows_ref.dequantise[k.y][k.x](&block, &p);
             block.y = got;
             for (int from_memory = 0; from_memory < 2; from_memory++) { /* the other loop has non-temporal stores */
                 block.hints = (npuq_hints){.from_memory = from_memory, .read_streams = 1};
-                backend->kernels->dequant[k.y][k.x](&block, &p);
+                backend->kernels->dequantise[k.y][k.x](&block, &p);
                 test_same(got, expected, bytes, "%s, %s to %s, x = %u%s", backend->name, xs[k.x].name, ys[k.y].name,
                           (unsigned)value, from_memory ? ", from memory" : "");
                 memset(got, CANARY, bytes);
@@ -266,9 +266,9 @@ static void check_scales(const kernel_backend *backend, integer_kernel k)
         const npuq_dequant_params p = {.scale = &one};
         npuq_block block = {.x = x, .y = expected, .rows = 1, .n = COLUMNS};
 
-        npuq_rows_ref.dequant[k.y][k.x](&block, &p);
+        npuq_rows_ref.dequantise[k.y][k.x](&block, &p);
         block.y = got;
-        backend->kernels->dequant[k.y][k.x](&block, &p);
+        backend->kernels->dequantise[k.y][k.x](&block, &p);
         test_same(got, expected, ys[k.y].bytes_of_eight * COLUMNS / 8, "%s, %s to %s, scale = %a", backend->name,
                   xs[k.x].name, ys[k.y].name, (double)one);
     }
@@ -304,16 +304,16 @@ static void check_places(const kernel_backend *backend, integer_kernel k)
     for (size_t i = 0; i < (size_t)N * 6; i++) {
         float *const place = i % 2 ? &scale[i / 6] : &bias[i / 6];
         const float ordinary = *place;
-        const npuq_dequant_params p = {.scale = scale, .bias = bias, .increment = 1};
+        const npuq_dequant_params p = {.scale = scale, .bias = bias, .by_column = true};
         npuq_block block = {
             .x = x, .y = expected, .x_stride = sizeof x[0], .y_stride = sizeof x[0], .rows = ROWS, .n = N};
 
         *place = others[i / 2 % 3];
-        npuq_rows_ref.dequant[k.y][k.x](&block, &p);
+        npuq_rows_ref.dequantise[k.y][k.x](&block, &p);
         memcpy(got, x, sizeof got);
         block.x = block.y = got;
         kernel_choose_hints(&block);
-        backend->kernels->dequant[k.y][k.x](&block, &p);
+        backend->kernels->dequantise[k.y][k.x](&block, &p);
         test_same(got, expected, sizeof got, "%s, in place, %a at %zu", backend->name, (double)*place, i / 6);
         *place = ordinary;
     }

@@ -49,66 +49,54 @@ static void flip_row(const npuq_block *b, size_t r)
  * would make, are 36 KB of code. */
 #define NOINLINE static __attribute__((noinline))
 
-NOINLINE void quantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, bool divide, const float *scale,
-                           const float *offset, size_t row_increment, size_t scale_increment, size_t offset_increment)
+NOINLINE void quantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, bool divide,
+                           const npuq_quant_params *p)
 {
+    const bool by_column = p->steps == NPUQ_BY_COLUMN || p->steps == NPUQ_SCALE_BY_COLUMN;
+
     for (size_t r = 0; r < b->rows; r++) {
-        npuq_ref_affine_row(find_x_row(b, r), x, &scale[r * row_increment], &offset[r * row_increment], scale_increment,
-                            offset_increment, divide, find_y_row(b, r), y, b->n);
+        const size_t at = p->steps == NPUQ_BY_ROW ? b->first_row + r : 0;
+
+        if (p->steps == NPUQ_BY_RUN) {
+            for (size_t i = 0; i < b->n; i++) {
+                npuq_ref_store(b->y, y, i, npuq_ref_mul(npuq_ref_load(b->x, x, i), p->scale[i >> p->log2]));
+            }
+        } else if (p->smooth) {
+            npuq_ref_smooth_affine_row(find_x_row(b, r), x, p->smooth, p->scale[at], p->offset[at], find_y_row(b, r), y,
+                                       b->n);
+        } else {
+            npuq_ref_affine_row(find_x_row(b, r), x, &p->scale[at], &p->offset[at], by_column,
+                                p->steps == NPUQ_BY_COLUMN, divide, find_y_row(b, r), y, b->n);
+        }
         flip_row(b, r);
     }
 }
 
-#define AFFINE(NAME, Y, X, OP)                                                                                         \
-    static void NPUQ_KERNEL(quantise, NAME##_by_row)(const npuq_block *b, const float *scale, const float *offset,     \
-                                                     size_t increment)                                                 \
+#define QUANTISE(NAME, Y, X, VERB, OP)                                                                                 \
+    static void NPUQ_KERNEL(VERB, NAME)(const npuq_block *b, const void *params)                                       \
     {                                                                                                                  \
-        assert(npuq_is_valid_affine(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, scale, offset, 0));                               \
-        quantise_ref(b, find_ref_dtype(NPUQ_TYPE_##X), find_ref_dtype(NPUQ_TYPE_##Y), NPUQ_##OP == NPUQ_DIV, scale,    \
-                     offset, increment, 0, 0);                                                                         \
-    }                                                                                                                  \
-    static void NPUQ_KERNEL(quantise, NAME##_by_column)(const npuq_block *b, const float *scale, const float *offset,  \
-                                                        size_t increment)                                              \
-    {                                                                                                                  \
-        assert(npuq_is_valid_affine(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, scale, offset, increment));                       \
-        quantise_ref(b, find_ref_dtype(NPUQ_TYPE_##X), find_ref_dtype(NPUQ_TYPE_##Y), NPUQ_##OP == NPUQ_DIV, scale,    \
-                     offset, 0, 1, increment);                                                                         \
+        assert(npuq_is_valid_quant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP, params));                               \
+        quantise_ref(b, find_ref_dtype(NPUQ_TYPE_##X), find_ref_dtype(NPUQ_TYPE_##Y), NPUQ_##OP == NPUQ_DIV, params);  \
     }
+#define PRODUCT(NAME, Y, X)  QUANTISE(NAME, Y, X, multiply, MUL)
+#define QUOTIENT(NAME, Y, X) QUANTISE(NAME, Y, X, divide, DIV)
 
-NOINLINE void quantise_smooth_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, const float *smooth,
-                                  const float *inverse_scale, const float *offset, size_t increment)
+NOINLINE void find_ranges_ref(const npuq_block *b, npuq_ref_dtype x, const npuq_range_params *p)
 {
     for (size_t r = 0; r < b->rows; r++) {
-        npuq_ref_smooth_affine_row(find_x_row(b, r), x, smooth, inverse_scale[r * increment], offset[r * increment],
-                                   find_y_row(b, r), y, b->n);
-        flip_row(b, r);
-    }
-}
-
-#define SMOOTH(NAME, Y, X)                                                                                             \
-    static void NPUQ_KERNEL(quantise, NAME##_smooth)(                                                                  \
-        const npuq_block *b, const float *smooth, const float *inverse_scale, const float *offset, size_t increment)   \
-    {                                                                                                                  \
-        assert(npuq_is_valid_smooth_affine(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, smooth, inverse_scale, offset));           \
-        quantise_smooth_ref(b, find_ref_dtype(NPUQ_TYPE_##X), find_ref_dtype(NPUQ_TYPE_##Y), smooth, inverse_scale,    \
-                            offset, increment);                                                                        \
-    }
-
-NOINLINE void find_ranges_ref(const npuq_block *b, npuq_ref_dtype x, const float *smooth, float *hi, float *lo)
-{
-    for (size_t r = 0; r < b->rows; r++) {
-        const npuq_ref_range before = {hi[r], lo[r]};
-        const npuq_ref_range wider = npuq_ref_range_row(find_x_row(b, r), x, smooth, b->n, before);
-        hi[r] = wider.hi;
-        lo[r] = wider.lo;
+        const size_t at = b->first_row + r;
+        const npuq_ref_range before = {p->hi[at], p->lo[at]};
+        const npuq_ref_range wider = npuq_ref_range_row(find_x_row(b, r), x, p->smooth, b->n, before);
+        p->hi[at] = wider.hi;
+        p->lo[at] = wider.lo;
     }
 }
 
 #define RANGE(NAME, X)                                                                                                 \
-    static void NPUQ_KERNEL(find, range_from_##NAME)(const npuq_block *b, const float *smooth, float *hi, float *lo)   \
+    static void NPUQ_KERNEL(find, range_from_##NAME)(const npuq_block *b, const void *params)                          \
     {                                                                                                                  \
-        assert(npuq_is_valid_range(b, NPUQ_TYPE_##X, smooth, hi, lo));                                                 \
-        find_ranges_ref(b, find_ref_dtype(NPUQ_TYPE_##X), smooth, hi, lo);                                             \
+        assert(npuq_is_valid_range(b, NPUQ_TYPE_##X, params));                                                         \
+        find_ranges_ref(b, find_ref_dtype(NPUQ_TYPE_##X), params);                                                     \
     }
 
 #define RUN_MAGNITUDES(NAME, X)                                                                                        \
@@ -122,31 +110,20 @@ NOINLINE void find_ranges_ref(const npuq_block *b, npuq_ref_dtype x, const float
         }                                                                                                              \
     }
 
-#define SCALE_RUNS(NAME, Y, X)                                                                                         \
-    static void NPUQ_KERNEL(quantise, NAME##_by_run)(const npuq_block *b, unsigned log2, const float *scale)           \
-    {                                                                                                                  \
-        assert(npuq_are_valid_runs(b, NPUQ_TYPE_##X, log2, scale) && npuq_is_valid_y(b, NPUQ_TYPE_##Y));               \
-        for (size_t i = 0; i < b->n; i++) {                                                                            \
-            const float x = npuq_ref_load(b->x, find_ref_dtype(NPUQ_TYPE_##X), i);                                     \
-            npuq_ref_store(b->y, find_ref_dtype(NPUQ_TYPE_##Y), i, npuq_ref_mul(x, scale[i >> log2]));                 \
-        }                                                                                                              \
-        flip_row(b, 0);                                                                                                \
-    }
-
 NOINLINE void dequantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, const npuq_dequant_params *p)
 {
     for (size_t r = 0; r < b->rows; r++) {
-        npuq_ref_dequant_row(find_x_row(b, r), x, p->scale, p->offset, p->y_offset, p->increment, p->x_bias,
-                             p->row_scale ? p->row_scale + r : p->row_scales, p->row_scale ? 0 : 1, p->bias,
-                             find_y_row(b, r), y, b->n);
+        npuq_ref_dequant_row(find_x_row(b, r), x, p->scale, p->offset, p->y_offset, p->by_column, p->x_bias,
+                             p->row_scale ? p->row_scale + b->first_row + r : p->row_scales, p->row_scale ? 0 : 1,
+                             p->bias, find_y_row(b, r), y, b->n);
     }
 }
 
 #define DEQUANT(NAME, Y, X)                                                                                            \
-    static void NPUQ_KERNEL(dequantise, NAME)(const npuq_block *b, const npuq_dequant_params *p)                       \
+    static void NPUQ_KERNEL(dequantise, NAME)(const npuq_block *b, const void *params)                                 \
     {                                                                                                                  \
-        assert(npuq_is_valid_dequant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, p));                                             \
-        dequantise_ref(b, find_ref_dtype(NPUQ_TYPE_##X), find_ref_dtype(NPUQ_TYPE_##Y), p);                            \
+        assert(npuq_is_valid_dequant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, params));                                        \
+        dequantise_ref(b, find_ref_dtype(NPUQ_TYPE_##X), find_ref_dtype(NPUQ_TYPE_##Y), params);                       \
     }
 
 static void NPUQ_KERNEL(find, short_ranges)(float *values, const float *smooth, size_t n, size_t rows, float *hi,
@@ -177,11 +154,10 @@ static void NPUQ_KERNEL(compute, scales)(npuq_dynamic_form form, npuq_type y, co
     }
 }
 
-NPUQ_EACH_AFFINE(AFFINE)
-NPUQ_EACH_SMOOTH(SMOOTH)
+NPUQ_EACH_PRODUCT(PRODUCT)
+NPUQ_EACH_QUOTIENT(QUOTIENT)
 NPUQ_EACH_RANGE(RANGE)
 NPUQ_EACH_RANGE(RUN_MAGNITUDES)
-NPUQ_EACH_SMOOTH(SCALE_RUNS)
 NPUQ_EACH_DEQUANT(DEQUANT)
 
 #define WIDEN(TYPE, NAME, TO_FLOAT)                                                                                    \

@@ -14,9 +14,6 @@
 #error "npuquant defines every bit of its results: build it without -ffast-math, and without the parts of it"
 #endif
 
-typedef enum npuq_affine_op { NPUQ_MUL, NPUQ_DIV } npuq_affine_op;
-#define NPUQ_AFFINE_OPS (NPUQ_DIV + 1)
-
 /* Where rows lie; no bit of y depends on it. All 0: in the caches. */
 typedef struct npuq_hints {
     uint32_t prefetch_bytes; /* about the distance from what is read to what is prefetched; 0: nothing is */
@@ -34,20 +31,63 @@ typedef struct npuq_block {
     ptrdiff_t y_stride;
     size_t rows;
     size_t n;
+    size_t first_row; /* the number of the first row where parameters or ranges go by row */
     npuq_hints hints;
     uint8_t flip; /* XORed with each int8 that a product makes: 0x80 makes it the uint8 that is 128 more; else 0 */
 } npuq_block;
 
-/* y = sat(round(x * scale + offset)), or x / scale + offset; row r takes element r * increment of both. */
-typedef void npuq_affine_uniform_fn(const npuq_block *block, const float *scale, const float *offset, size_t increment);
+/* A kernel that takes rows. params is one of the next three. */
+typedef void npuq_rows_fn(const npuq_block *block, const void *params);
 
-/* Does the same; element i of every row takes scale[i] and offset[i * offset_increment], an increment of 0 or 1. */
-typedef void npuq_affine_vector_fn(const npuq_block *block, const float *scale, const float *offset,
-                                   size_t offset_increment);
+typedef enum npuq_affine_op { NPUQ_MUL, NPUQ_DIV } npuq_affine_op;
+#define NPUQ_AFFINE_OPS (NPUQ_DIV + 1)
 
-/* Widens hi[r] and lo[r] by the elements of row r, each times smooth[i] if smooth is not null. At first they are -Inf
- * and +Inf. A NaN makes both 0x7FC00000 for good. +0 is above -0. */
-typedef void npuq_range_fn(const npuq_block *block, const float *smooth, float *hi, float *lo);
+/* Which elements of its parameters an element of x takes, in row r and column i. */
+typedef enum npuq_steps {
+    NPUQ_ONE,             /* the first of each */
+    NPUQ_BY_ROW,          /* scale[r] and offset[r] */
+    NPUQ_BY_COLUMN,       /* scale[i] and offset[i] */
+    NPUQ_SCALE_BY_COLUMN, /* scale[i], and the first offset */
+    NPUQ_BY_RUN           /* scale[i >> log2], and no offset */
+} npuq_steps;
+
+/* To quantise: y = sat(round((x * smooth[i]) * scale + offset)), or x / scale + offset. Only a product of NPUQ_ONE or
+ * NPUQ_BY_ROW has smooth scales, which may be null, and only a product goes NPUQ_BY_RUN. Then the one row of a block
+ * holds whole runs of 1 << log2 columns, and scale can be read up to the next multiple of NPUQ_LANES. */
+typedef struct npuq_quant_params {
+    const float *scale;
+    const float *offset;
+    const float *smooth;
+    uint8_t steps; /* npuq_steps */
+    uint8_t log2;
+} npuq_quant_params;
+enum { NPUQ_LEAST_RUN = 4, NPUQ_LONGEST_RUN = 8 }; /* of log2 */
+
+/* To dequantise. What goes by column does so if by_column is set; else its first element serves all. Null means absent.
+ * To floating point, each sum and product is rounded, from left to right, and the last to y's type; NaN is 0x7FC00000,
+ * 0x7E00 or 0x7FC0:
+ * - from int8 and int4: y = (x + offset[i]) * scale[i]
+ * - from int32: y = (x + x_bias[i]) * scale[i] * row_scale[r] + bias[i]
+ * int32 to int8: q = round((x + x_bias[i]) * scale[i]), clamped to -256..255, 0 if NaN. Then y = q + y_offset[i],
+ * clamped to -128..127, with y_offset in -256..255. A binary32 y may lie over its int32 x. */
+typedef struct npuq_dequant_params {
+    const float *scale;
+    const float *offset;
+    const int32_t *x_bias;   /* always by column; the sum is modulo 2^32 */
+    const float *row_scale;  /* by row */
+    const float *row_scales; /* the same by column, of several rows taken as one; one of the two is null */
+    const float *bias;       /* always by column */
+    const int32_t *y_offset; /* to floating point not read */
+    bool by_column;          /* scale, offset and y_offset */
+} npuq_dequant_params;
+
+/* For ranges: widens hi[r] and lo[r] by the elements of row r, each times smooth[i] if smooth is not null. At first
+ * they are -Inf and +Inf. A NaN makes both 0x7FC00000 for good. +0 is above -0. */
+typedef struct npuq_range_params {
+    const float *smooth;
+    float *hi;
+    float *lo;
+} npuq_range_params;
 
 /* Short rows, one after the other. Multiplies values[r * n + i] by smooth[r * n + i] if smooth is not null. Then sets
  * hi[r] and lo[r] to the range of row r, as above. 0 < n <= NPUQ_SHORT and 0 < rows <= NPUQ_SHORT_ROWS. All arrays have
@@ -57,16 +97,9 @@ enum { NPUQ_SHORT = 32, NPUQ_SHORT_ROWS = 64, NPUQ_LANES = 16 };
 _Static_assert(NPUQ_SHORT_ROWS % NPUQ_LANES == 0, "what has a float for each of the rows has room for whole vectors");
 typedef void npuq_short_rows_fn(float *values, const float *smooth, size_t n, size_t rows, float *hi, float *lo);
 
-/* Runs of columns, each with parameters of its own: the one row of a block holds whole runs of 1 << log2 columns, one
- * after the other. */
-enum { NPUQ_LEAST_RUN = 4, NPUQ_LONGEST_RUN = 8 }; /* of log2 */
-
-/* The largest magnitude of each run; NaN, with any payload, if an element is NaN. largest has room for the next
- * multiple of NPUQ_LANES. */
+/* The largest magnitude of each run of columns, as above; NaN, with any payload, if an element is NaN. largest has room
+ * for the next multiple of NPUQ_LANES. */
 typedef void npuq_run_magnitudes_fn(const npuq_block *block, unsigned log2, float *largest);
-
-/* y = sat(round(x * scale[i])) for run i; scale can be read up to the next multiple of NPUQ_LANES. */
-typedef void npuq_scale_runs_fn(const npuq_block *block, unsigned log2, const float *scale);
 
 /* What dynamic quantisation makes of a range: scale and offset, or a scale alone in one of its two forms. Of a block,
  * the inverse scale is rounded twice. */
@@ -81,31 +114,6 @@ typedef enum npuq_dynamic_form {
  * the next multiple of NPUQ_LANES, with any contents, which may be read and written. */
 typedef void npuq_parameters_fn(npuq_dynamic_form form, npuq_type y, const float *hi, const float *lo, size_t n,
                                 float *scale, float *offset, float *inverse_scale);
-
-/* y = sat(round((x * smooth[i]) * inverse_scale + offset)), whose parameters go from row to row as above. */
-typedef void npuq_smooth_affine_fn(const npuq_block *block, const float *smooth, const float *inverse_scale,
-                                   const float *offset, size_t increment);
-
-/* Parameters of dequantisation, by column unless a member says otherwise. increment is 0 where one scale, offset or
- * y_offset serves all columns, else 1. Null means absent. */
-typedef struct npuq_dequant_params {
-    const float *scale;
-    const float *offset;     /* int8 and int4: added before the product */
-    const int32_t *x_bias;   /* int32: added to x first, modulo 2^32 */
-    const float *row_scale;  /* int32 to floating point: a second factor, one for each row */
-    const float *row_scales; /* the same by column, of several rows taken as one; one of the two is null */
-    const float *bias;       /* int32 to floating point: added after the products */
-    const int32_t *y_offset; /* int32 to int8: added after rounding; elsewhere not read */
-    size_t increment;
-} npuq_dequant_params;
-
-/* To floating point, each sum and product rounded, from left to right, and the last to y's type; NaN is 0x7FC00000,
- * 0x7E00 or 0x7FC0:
- * - from int8 and int4: y = (x + offset[i]) * scale[i]
- * - from int32: y = (x + x_bias[i]) * scale[i] * row_scale[r] + bias[i]
- * int32 to int8: q = round((x + x_bias[i]) * scale[i]), clamped to -256..255, 0 if NaN. Then y = q + y_offset[i],
- * clamped to -128..127, with y_offset in -256..255. A binary32 y may lie over its int32 x. */
-typedef void npuq_dequant_fn(const npuq_block *block, const npuq_dequant_params *p);
 
 /* The words of trans_quant_param; scale is given as its bits, offset may be null. */
 typedef void npuq_pack_fn(const uint32_t *scale, const float *offset, uint64_t *y, size_t n, npuq_round_mode mode);
@@ -132,15 +140,12 @@ typedef void npuq_fence_stores_fn(void);
 
 typedef struct npuq_row_kernels {
     /* null where no operator asks for it, see row_table.h */
-    npuq_affine_uniform_fn *affine_uniform[NPUQ_AFFINE_OPS][NPUQ_ROW_TYPES][NPUQ_ROW_TYPES]; /* y, x */
-    npuq_affine_vector_fn *affine_vector[NPUQ_AFFINE_OPS][NPUQ_ROW_TYPES][NPUQ_ROW_TYPES];
-    npuq_range_fn *range[NPUQ_ROW_TYPES];
+    npuq_rows_fn *quantise[NPUQ_AFFINE_OPS][NPUQ_ROW_TYPES][NPUQ_ROW_TYPES]; /* y, x */
+    npuq_rows_fn *dequantise[NPUQ_ROW_TYPES][NPUQ_ROW_TYPES];
+    npuq_rows_fn *range[NPUQ_ROW_TYPES];
     npuq_short_rows_fn *short_rows;
     npuq_run_magnitudes_fn *run_magnitudes[NPUQ_ROW_TYPES];
-    npuq_scale_runs_fn *scale_runs[NPUQ_ROW_TYPES][NPUQ_ROW_TYPES];
     npuq_parameters_fn *parameters;
-    npuq_smooth_affine_fn *smooth_affine[NPUQ_ROW_TYPES][NPUQ_ROW_TYPES];
-    npuq_dequant_fn *dequant[NPUQ_ROW_TYPES][NPUQ_ROW_TYPES];
     npuq_pack_fn *pack;
     npuq_unpack_fn *unpack;
     npuq_word_bits_fn *word_bits;

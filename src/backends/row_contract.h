@@ -40,30 +40,26 @@ NPUQ_CONTRACT bool npuq_is_valid_y(const npuq_block *b, npuq_type y)
     return npuq_are_rows_of(b, b->y, b->y_stride, y) && (b->flip == 0 || y == NPUQ_TYPE_INT8);
 }
 
-/* Kernels without an offset_increment pass 0. */
-NPUQ_CONTRACT bool npuq_is_valid_affine(const npuq_block *b, npuq_type y, npuq_type x, const float *scale,
-                                        const float *offset, size_t offset_increment)
+NPUQ_CONTRACT bool npuq_is_valid_range(const npuq_block *b, npuq_type x, const npuq_range_params *p)
 {
-    return npuq_is_valid_x(b, x) && npuq_is_valid_y(b, y) && npuq_is_array(scale) && npuq_is_array(offset) &&
-           offset_increment <= 1;
-}
-
-NPUQ_CONTRACT bool npuq_is_valid_smooth_affine(const npuq_block *b, npuq_type y, npuq_type x, const float *smooth,
-                                               const float *inverse_scale, const float *offset)
-{
-    return npuq_is_valid_affine(b, y, x, inverse_scale, offset, 0) && npuq_is_array(smooth);
-}
-
-NPUQ_CONTRACT bool npuq_is_valid_range(const npuq_block *b, npuq_type x, const float *smooth, const float *hi,
-                                       const float *lo)
-{
-    return npuq_is_valid_x(b, x) && npuq_is_aligned(smooth, 4) && npuq_is_array(hi) && npuq_is_array(lo);
+    return npuq_is_valid_x(b, x) && npuq_is_aligned(p->smooth, 4) && npuq_is_array(p->hi) && npuq_is_array(p->lo);
 }
 
 NPUQ_CONTRACT bool npuq_are_valid_runs(const npuq_block *b, npuq_type x, unsigned log2, const float *values)
 {
     return npuq_is_valid_x(b, x) && b->rows == 1 && log2 >= NPUQ_LEAST_RUN && log2 <= NPUQ_LONGEST_RUN && b->n > 0 &&
            b->n % ((size_t)1 << log2) == 0 && npuq_is_array(values);
+}
+
+NPUQ_CONTRACT bool npuq_is_valid_quant(const npuq_block *b, npuq_type y, npuq_type x, npuq_affine_op op,
+                                       const npuq_quant_params *p)
+{
+    const bool by_row = p->steps == NPUQ_ONE || p->steps == NPUQ_BY_ROW;
+
+    return npuq_is_valid_x(b, x) && npuq_is_valid_y(b, y) && npuq_is_array(p->scale) &&
+           (p->steps == NPUQ_BY_RUN ? op == NPUQ_MUL && npuq_are_valid_runs(b, x, p->log2, p->scale)
+                                    : p->steps < NPUQ_BY_RUN && npuq_is_array(p->offset)) &&
+           (!p->smooth || (by_row && op == NPUQ_MUL && npuq_is_array(p->smooth)));
 }
 
 NPUQ_CONTRACT bool npuq_are_valid_short_rows(const float *values, const float *smooth, size_t n, size_t rows,
@@ -85,9 +81,9 @@ NPUQ_CONTRACT bool npuq_is_valid_dequant(const npuq_block *b, npuq_type y, npuq_
 {
     const bool from_int32 = x == NPUQ_TYPE_INT32;
 
-    return npuq_is_valid_x(b, x) && npuq_is_valid_y(b, y) && npuq_is_array(p->scale) && p->increment <= 1 &&
-           npuq_is_aligned(p->offset, 4) && npuq_is_aligned(p->x_bias, 4) && npuq_is_aligned(p->row_scale, 4) &&
-           npuq_is_aligned(p->bias, 4) && npuq_is_aligned(p->y_offset, 4) && npuq_is_aligned(p->row_scales, 4) &&
+    return npuq_is_valid_x(b, x) && npuq_is_valid_y(b, y) && npuq_is_array(p->scale) && npuq_is_aligned(p->offset, 4) &&
+           npuq_is_aligned(p->x_bias, 4) && npuq_is_aligned(p->row_scale, 4) && npuq_is_aligned(p->bias, 4) &&
+           npuq_is_aligned(p->y_offset, 4) && npuq_is_aligned(p->row_scales, 4) &&
            (from_int32 ? !p->offset : !p->x_bias) && !(p->row_scale && p->row_scales) &&
            ((from_int32 && y != NPUQ_TYPE_INT8) || (!p->row_scale && !p->row_scales && !p->bias));
 }

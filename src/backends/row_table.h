@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The one list of row kernels. A backend defines NPUQ_KERNEL, which adds its suffix, and static functions by these
- * names: NPUQ_EACH_AFFINE and its like write them once for all types. NPUQ_ROW_TABLE is their table.
+ * names: NPUQ_EACH_PRODUCT and its like write them once for all types. NPUQ_ROW_TABLE is their table.
  */
 #ifndef NPUQ_ROW_TABLE_H
 #define NPUQ_ROW_TABLE_H
@@ -10,22 +10,12 @@
 
 /* clang-format off: a table of macros */
 
-/* DO(name, Y, X, OP) for every kernel that quantises without smooth scales, by NPUQ_TYPE_<Y> and so on. Division makes
- * no int4; only division makes uint8 and int32. */
-#define NPUQ_EACH_FLOAT_X(DO, y, Y, op, OP)                                                                            \
-    DO(y##_from_f32_##op, Y, FLOAT32, OP) DO(y##_from_f16_##op, Y, FLOAT16, OP) DO(y##_from_bf16_##op, Y, BFLOAT16, OP)
-#define NPUQ_EACH_AFFINE(DO)                                                                                           \
-    NPUQ_EACH_FLOAT_X(DO, i8, INT8, multiply, MUL)                                                                     \
-    NPUQ_EACH_FLOAT_X(DO, i4, QUINT4X2, multiply, MUL)                                                                 \
-    NPUQ_EACH_FLOAT_X(DO, i8, INT8, divide, DIV)                                                                       \
-    NPUQ_EACH_FLOAT_X(DO, u8, UINT8, divide, DIV) NPUQ_EACH_FLOAT_X(DO, i32, INT32, divide, DIV)
-
-/* DO(name, Y, X) for the outputs of dynamic quantisation */
-#define NPUQ_EACH_SMOOTH(DO)                                                                                           \
-    DO(i8_from_f32, INT8, FLOAT32)                                                                                     \
-    DO(i8_from_f16, INT8, FLOAT16)                                                                                     \
-    DO(i8_from_bf16, INT8, BFLOAT16)                                                                                   \
-    DO(i4_from_f32, QUINT4X2, FLOAT32) DO(i4_from_f16, QUINT4X2, FLOAT16) DO(i4_from_bf16, QUINT4X2, BFLOAT16)
+/* DO(name, Y, X) for every kernel that quantises, by NPUQ_TYPE_<Y> and NPUQ_TYPE_<X>: by a product, and by division. */
+#define NPUQ_EACH_FLOAT_X(DO, y, Y)                                                                                    \
+    DO(y##_from_f32, Y, FLOAT32) DO(y##_from_f16, Y, FLOAT16) DO(y##_from_bf16, Y, BFLOAT16)
+#define NPUQ_EACH_PRODUCT(DO) NPUQ_EACH_FLOAT_X(DO, i8, INT8) NPUQ_EACH_FLOAT_X(DO, i4, QUINT4X2)
+#define NPUQ_EACH_QUOTIENT(DO)                                                                                         \
+    NPUQ_EACH_FLOAT_X(DO, i8, INT8) NPUQ_EACH_FLOAT_X(DO, u8, UINT8) NPUQ_EACH_FLOAT_X(DO, i32, INT32)
 
 /* DO(name, X) */
 #define NPUQ_EACH_RANGE(DO) DO(f32, FLOAT32) DO(f16, FLOAT16) DO(bf16, BFLOAT16)
@@ -39,26 +29,20 @@
 /* DO(name, P) for the parameters that are widened */
 #define NPUQ_EACH_PARAMETER(DO) DO(f16, FLOAT16) DO(bf16, BFLOAT16) DO(i8, INT8) DO(u8, UINT8) DO(i32, INT32)
 
-#define NPUQ_AFFINE_ENTRY(name, Y, X, OP)                                                                              \
-    .affine_uniform[NPUQ_##OP][NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(quantise, name##_by_row),                   \
-    .affine_vector[NPUQ_##OP][NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(quantise, name##_by_column),
-#define NPUQ_SMOOTH_ENTRY(name, Y, X)                                                                                  \
-    .smooth_affine[NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(quantise, name##_smooth),
-#define NPUQ_RANGE_ENTRY(name, X)      .range[NPUQ_TYPE_##X] = NPUQ_KERNEL(find, range_from_##name),
-#define NPUQ_DEQUANT_ENTRY(name, Y, X) .dequant[NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(dequantise, name),
-#define NPUQ_WIDEN_ENTRY(name, P)      .widen[NPUQ_TYPE_##P] = NPUQ_KERNEL(widen, f32_from_##name),
+#define NPUQ_PRODUCT_ENTRY(name, Y, X)  .quantise[NPUQ_MUL][NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(multiply, name),
+#define NPUQ_QUOTIENT_ENTRY(name, Y, X) .quantise[NPUQ_DIV][NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(divide, name),
+#define NPUQ_RANGE_ENTRY(name, X)       .range[NPUQ_TYPE_##X] = NPUQ_KERNEL(find, range_from_##name),
+#define NPUQ_DEQUANT_ENTRY(name, Y, X)  .dequantise[NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(dequantise, name),
+#define NPUQ_WIDEN_ENTRY(name, P)       .widen[NPUQ_TYPE_##P] = NPUQ_KERNEL(widen, f32_from_##name),
 
 #define NPUQ_RUN_MAGNITUDES_ENTRY(name, X) .run_magnitudes[NPUQ_TYPE_##X] = NPUQ_KERNEL(find, run_magnitudes_of_##name),
-#define NPUQ_SCALE_RUNS_ENTRY(name, Y, X)                                                                              \
-    .scale_runs[NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(quantise, name##_by_run),
 
 #define NPUQ_ROW_TABLE                                                                                                 \
     {                                                                                                                  \
-        NPUQ_EACH_AFFINE(NPUQ_AFFINE_ENTRY)                                                                            \
-        NPUQ_EACH_SMOOTH(NPUQ_SMOOTH_ENTRY)                                                                            \
+        NPUQ_EACH_PRODUCT(NPUQ_PRODUCT_ENTRY)                                                                          \
+        NPUQ_EACH_QUOTIENT(NPUQ_QUOTIENT_ENTRY)                                                                        \
         NPUQ_EACH_RANGE(NPUQ_RANGE_ENTRY)                                                                              \
         NPUQ_EACH_RANGE(NPUQ_RUN_MAGNITUDES_ENTRY)                                                                     \
-        NPUQ_EACH_SMOOTH(NPUQ_SCALE_RUNS_ENTRY)                                                                        \
         NPUQ_EACH_DEQUANT(NPUQ_DEQUANT_ENTRY)                                                                          \
         NPUQ_EACH_PARAMETER(NPUQ_WIDEN_ENTRY).short_rows = NPUQ_KERNEL(find, short_ranges),                            \
         .parameters = NPUQ_KERNEL(compute, scales), .pack = NPUQ_KERNEL(pack, quant_params),                           \

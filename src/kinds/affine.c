@@ -1,87 +1,64 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "affine.h"
 
-typedef struct affine_job {
-    const npuq_storage_word *words;
-    npuq_affine_uniform_fn *uniform;
-    npuq_affine_vector_fn *vector;
-    const float *scale;
-    const float *offset;
-    size_t increment;
-} affine_job;
+/* What sets a kernel's parameters by column. It finds those of the call in the tile: a copy of what was just written
+ * would wait for it. */
+typedef struct column_job {
+    const npuq_kernel_setup *setup;
+    const npuq_tile *tile;
+    npuq_quant_params params; /* the kernel's */
+    size_t join;
+    float *scales;
+    float *offsets;
+} column_job;
 
-static affine_job start_job(const npuq_kernel_setup *setup)
+static const float *convert_columns(const column_job *job, int operand, size_t col, size_t cols, float *buffer)
 {
-    const uint8_t x = setup->types[NPUQ_AT_X];
-    const uint8_t y = setup->types[NPUQ_AT_Y];
+    const npuq_params all = npuq_make_params(job->setup, job->tile, operand);
+    const npuq_params here = npuq_skip_params(&all, col);
 
-    return (affine_job){.words = setup->words,
-                        .uniform = setup->kernels->affine_uniform[setup->op][y][x],
-                        .vector = setup->kernels->affine_vector[setup->op][y][x]};
+    return npuq_convert_repeated(job->setup->kernels, &here, cols, job->join, buffer);
 }
 
-static void quantise_block_by_row(const void *argument, const npuq_block *block, size_t first_row)
+static void set_columns(void *argument, size_t col, size_t cols)
 {
-    const affine_job *job = argument;
-    npuq_block rows = *block;
+    column_job *job = argument;
 
-    /* Rows that follow one another, as staged rows do, are one row if all have one scale. */
-    if (job->increment == 0 && rows.x_stride == (ptrdiff_t)npuq_count_bytes(job->words[NPUQ_AT_X], rows.n) &&
-        rows.y_stride == (ptrdiff_t)npuq_count_bytes(job->words[NPUQ_AT_Y], rows.n)) {
-        rows.n *= rows.rows;
-        rows.rows = 1;
+    job->params.scale = convert_columns(job, NPUQ_AFFINE_SCALE, col, cols, job->scales);
+    if (job->params.steps == NPUQ_BY_COLUMN) {
+        job->params.offset = convert_columns(job, NPUQ_AFFINE_OFFSET, col, cols, job->offsets);
     }
-    job->uniform(&rows, job->scale + first_row * job->increment, job->offset + first_row * job->increment,
-                 job->increment);
-}
-
-static void quantise_block_by_column(const void *argument, const npuq_block *block, size_t first_row)
-{
-    const affine_job *job = argument;
-
-    (void)first_row;
-    job->vector(block, job->scale, job->offset, job->increment);
 }
 
 /* Short rows as one, with parameters by column. Not inlined: other rows would have these buffers, too. */
 static NPUQ_NOT_INLINED void quantise_joined(const npuq_kernel_setup *setup, const npuq_tile *tile, size_t join,
-                                             const float *scale, const float *offset)
+                                             const npuq_quant_params *by_row)
 {
     _Alignas(64) float scales[NPUQ_JOINED + NPUQ_LANES];
     _Alignas(64) float offsets[NPUQ_JOINED + NPUQ_LANES];
-    affine_job job = start_job(setup);
+    const npuq_quant_params by_column = {scales, offsets, NULL, NPUQ_BY_COLUMN, 0};
     npuq_tile part;
 
-    job.scale = scales;
-    job.offset = offsets;
-    job.increment = 1;
     for (size_t row = 0; row < tile->rows; row += join) {
         const npuq_tile *here = npuq_select_rows(tile, row, join, &part);
+        const npuq_pass pass = {npuq_find_quantiser(setup), &by_column, true, here->rows, NULL, NULL, SIZE_MAX};
 
-        setup->kernels->spread(scale + row, here->rows, tile->cols, scales);
-        setup->kernels->spread(offset + row, here->rows, tile->cols, offsets);
-        npuq_for_each_joined_block(setup, here, here->rows, quantise_block_by_column, &job);
+        setup->kernels->spread(by_row->scale + row, here->rows, tile->cols, scales);
+        setup->kernels->spread(by_row->offset + row, here->rows, tile->cols, offsets);
+        npuq_run_pass(setup, here, &pass);
     }
 }
 
-void npuq_quantise_strided_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, const float *scale,
-                                const float *offset, size_t increment)
+void npuq_quantise_strided_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, const npuq_quant_params *params)
 {
-    const size_t join = increment && tile->cols < NPUQ_SHORT ? npuq_count_rows_to_join(setup, tile) : 1;
-    const size_t most = npuq_limit_staged_columns(setup, tile, true);
-    affine_job job = start_job(setup);
-    npuq_tile part;
+    const bool by_row = params->steps == NPUQ_BY_ROW;
+    const size_t join = by_row && tile->cols < NPUQ_SHORT ? npuq_count_rows_to_join(setup, tile) : 1;
+    const npuq_pass pass = {npuq_find_quantiser(setup), params, true, by_row ? 1 : NPUQ_ALL_ROWS, NULL, NULL, SIZE_MAX};
 
     if (join > 1) {
-        quantise_joined(setup, tile, join, scale, offset);
-        return;
-    }
-    job.scale = scale;
-    job.offset = offset;
-    job.increment = increment;
-    for (size_t col = 0; col < tile->cols; col += most) {
-        npuq_for_each_block(setup, npuq_select_columns(setup, tile, col, most, &part), true, quantise_block_by_row,
-                            &job);
+        quantise_joined(setup, tile, join, params);
+    } else {
+        npuq_run_pass(setup, tile, &pass);
     }
 }
 
@@ -98,31 +75,58 @@ void npuq_quantise_different_rows(const npuq_kernel_setup *setup, const npuq_til
         const npuq_params offset_here = npuq_skip_params(&offset, row);
 
         npuq_quantise_rows(setup, here, npuq_convert_params(setup->kernels, &scale_here, here->rows, scales),
-                           npuq_convert_params(setup->kernels, &offset_here, here->rows, offsets), 1);
+                           npuq_convert_params(setup->kernels, &offset_here, here->rows, offsets), NPUQ_BY_ROW);
     }
 }
 
-void npuq_quantise_runs(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_params scale, npuq_params offset)
+typedef struct smooth_job {
+    const npuq_row_kernels *kernels;
+    npuq_quant_params params; /* the kernel's */
+    npuq_params smooth;
+    float *smooths;
+} smooth_job;
+
+static void set_smooth(void *argument, size_t col, size_t cols)
 {
-    _Alignas(64) float scales[NPUQ_CONVERTED + NPUQ_MAX_REPEAT]; /* so that no vector lies in two lines */
+    smooth_job *job = argument;
+    const npuq_params here = npuq_skip_params(&job->smooth, col);
+
+    job->params.smooth = npuq_convert_params(job->kernels, &here, cols, job->smooths);
+}
+
+void npuq_quantise_smooth_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_params smooth,
+                               const float *scale, const float *offset, npuq_steps steps)
+{
+    _Alignas(64) float smooths[NPUQ_CONVERTED + NPUQ_MAX_REPEAT]; /* so that no vector lies in two lines */
+    smooth_job job = {setup->kernels, {scale, offset, NULL, (uint8_t)steps, 0}, smooth, smooths};
+    const npuq_pass pass = {npuq_find_quantiser(setup),
+                            &job.params,
+                            true,
+                            1,
+                            set_smooth,
+                            &job,
+                            npuq_needs_conversion(&smooth) ? NPUQ_CONVERTED : SIZE_MAX};
+
+    npuq_run_pass(setup, tile, &pass);
+}
+
+void npuq_quantise_columns(const npuq_kernel_setup *setup, const npuq_tile *tile)
+{
+    _Alignas(64) float scales[NPUQ_CONVERTED + NPUQ_MAX_REPEAT];
     _Alignas(64) float offsets[NPUQ_CONVERTED + NPUQ_MAX_REPEAT];
-    const size_t join = npuq_count_rows_to_join(setup, tile);
-    affine_job job = start_job(setup);
-    size_t most = npuq_limit_staged_columns(setup, tile, true);
-    npuq_tile part;
+    const npuq_params scale = npuq_make_params(setup, tile, NPUQ_AFFINE_SCALE);
+    const npuq_params offset = npuq_make_params(setup, tile, NPUQ_AFFINE_OFFSET);
+    const bool is_one = !offset.data || offset.stride == 0;
+    const bool converts = npuq_needs_conversion(&scale) || (!is_one && npuq_needs_conversion(&offset));
+    column_job job = {setup,
+                      tile,
+                      {NULL, is_one ? npuq_convert_param(setup->kernels, &offset, offsets) : NULL, NULL,
+                       is_one ? NPUQ_SCALE_BY_COLUMN : NPUQ_BY_COLUMN, 0},
+                      npuq_count_rows_to_join(setup, tile),
+                      scales,
+                      offsets};
+    const npuq_pass pass = {npuq_find_quantiser(setup),          &job.params, true, job.join, set_columns, &job,
+                            converts ? NPUQ_CONVERTED : SIZE_MAX};
 
-    job.increment = offset.data && offset.stride != 0;
-    if (!npuq_params_are_ready(&scale) || (job.increment && !npuq_params_are_ready(&offset))) {
-        most = npuq_smaller(most, NPUQ_CONVERTED);
-    }
-    for (size_t col = 0; col < tile->cols; col += most) {
-        const npuq_tile *here = npuq_select_columns(setup, tile, col, most, &part);
-        const npuq_params scale_here = npuq_skip_params(&scale, col);
-        const npuq_params offset_here = npuq_skip_params(&offset, col);
-
-        job.scale = npuq_convert_repeated(setup->kernels, &scale_here, here->cols, join, scales);
-        job.offset = job.increment ? npuq_convert_repeated(setup->kernels, &offset_here, here->cols, join, offsets)
-                                   : npuq_convert_param(setup->kernels, &offset, offsets);
-        npuq_for_each_joined_block(setup, here, join, quantise_block_by_column, &job);
-    }
+    npuq_run_pass(setup, tile, &pass);
 }

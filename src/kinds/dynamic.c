@@ -82,51 +82,37 @@ static void put(const npuq_tile *tile, const float *first, const float *second)
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
 
-typedef struct dynamic_job {
-    npuq_range_fn *range;
-    npuq_smooth_affine_fn *smooth_affine;
-    const float *smooth;
-    float *hi;
-    float *lo;
-    const float *inverse_scale;
-    const float *offset;
-    size_t increment;
-} dynamic_job;
+typedef struct range_job {
+    const npuq_row_kernels *kernels;
+    npuq_range_params params; /* the kernel's */
+    npuq_params smooth;
+    float *smooths;
+} range_job;
 
-static void widen_ranges_of_block(const void *argument, const npuq_block *block, size_t first_row)
+static void set_smooth(void *argument, size_t col, size_t cols)
 {
-    const dynamic_job *job = argument;
+    range_job *job = argument;
+    const npuq_params here = npuq_skip_params(&job->smooth, col);
 
-    job->range(block, job->smooth, job->hi + first_row, job->lo + first_row);
+    job->params.smooth = npuq_convert_params(job->kernels, &here, cols, job->smooths);
 }
 
-static void requantise_block(const void *argument, const npuq_block *block, size_t first_row)
-{
-    const dynamic_job *job = argument;
-
-    job->smooth_affine(block, job->smooth, job->inverse_scale + first_row * job->increment,
-                       job->offset + first_row * job->increment, job->increment);
-}
-
-/* Takes runs of columns with converted smooth scales, which may be absent for ranges. Takes copies: a variable without
- * an address stays in registers. Not inlined: the caller would keep this buffer during later calls. */
-static NPUQ_NOT_INLINED void for_each_run(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_params smooth,
-                                          bool writes_y, npuq_block_fn *step, dynamic_job job)
+/* Not inlined: the caller would keep this buffer during later calls. Takes a copy of smooth: a variable without an
+ * address stays in registers. */
+static NPUQ_NOT_INLINED void find_strided_ranges(const npuq_kernel_setup *setup, const npuq_tile *tile,
+                                                 npuq_params smooth, float *hi, float *lo)
 {
     _Alignas(64) float smooths[NPUQ_CONVERTED + NPUQ_MAX_REPEAT];
-    size_t most = npuq_limit_staged_columns(setup, tile, writes_y);
-    npuq_tile part;
+    range_job job = {setup->kernels, {NULL, hi, lo}, smooth, smooths};
+    const npuq_pass pass = {setup->kernels->range[setup->types[X]],
+                            &job.params,
+                            false,
+                            1,
+                            smooth.data ? set_smooth : NULL,
+                            &job,
+                            npuq_needs_conversion(&smooth) ? NPUQ_CONVERTED : SIZE_MAX};
 
-    if (npuq_needs_conversion(&smooth)) {
-        most = npuq_smaller(most, NPUQ_CONVERTED);
-    }
-    for (size_t col = 0; col < tile->cols; col += most) {
-        const npuq_tile *here = npuq_select_columns(setup, tile, col, most, &part);
-        const npuq_params smooth_here = npuq_skip_params(&smooth, col);
-
-        job.smooth = smooth.data ? npuq_convert_params(setup->kernels, &smooth_here, here->cols, smooths) : NULL;
-        npuq_for_each_block(setup, here, writes_y, step, &job);
-    }
+    npuq_run_pass(setup, tile, &pass);
 }
 
 static void start_ranges(size_t rows, row_values *v)
@@ -154,45 +140,38 @@ static void find_parameters(const npuq_row_kernels *kernels, npuq_dynamic_form f
 static inline NPUQ_INLINED void find_ranges(const npuq_kernel_setup *setup, const npuq_tile *tile,
                                             const npuq_params *smooth, row_values *v)
 {
-    npuq_range_fn *range = setup->kernels->range[setup->types[X]];
-
     start_ranges(tile->rows, v);
     if (npuq_is_in_place(setup, tile, X) && !npuq_needs_conversion(smooth)) {
+        const npuq_range_params params = {(const float *)(const void *)smooth->data, v->hi, v->lo};
         const npuq_block block = npuq_make_block(setup, tile, false);
 
-        range(&block, (const float *)(const void *)smooth->data, v->hi, v->lo);
+        setup->kernels->range[setup->types[X]](&block, &params);
     } else {
-        for_each_run(setup, tile, *smooth, false, widen_ranges_of_block,
-                     (dynamic_job){.range = range, .hi = v->hi, .lo = v->lo});
+        find_strided_ranges(setup, tile, *smooth, v->hi, v->lo);
     }
 }
 
-/* y = sat(round((x * smooth) * inverse_scale[r * increment] + offset[r * increment])), smooth by column, unless it is
- * absent. */
+/* y = sat(round((x * smooth) * inverse_scale + offset)), smooth by column, unless it is absent. */
 static inline NPUQ_INLINED void requantise(const npuq_kernel_setup *setup, const npuq_tile *tile,
                                            const npuq_params *smooth, const float *inverse_scale, const float *offset,
-                                           size_t increment)
+                                           npuq_steps steps)
 {
-    npuq_smooth_affine_fn *smooth_affine = setup->kernels->smooth_affine[setup->types[Y]][setup->types[X]];
-
     if (!smooth->data) {
-        npuq_quantise_rows(setup, tile, inverse_scale, offset, increment);
+        npuq_quantise_rows(setup, tile, inverse_scale, offset, steps);
     } else if (npuq_is_block(setup, tile) && npuq_params_are_ready(smooth)) {
+        const npuq_quant_params params = {inverse_scale, offset, (const float *)(const void *)smooth->data,
+                                          (uint8_t)steps, 0};
         const npuq_block block = npuq_make_block(setup, tile, true);
 
-        smooth_affine(&block, (const float *)(const void *)smooth->data, inverse_scale, offset, increment);
+        npuq_find_quantiser(setup)(&block, &params);
     } else {
-        for_each_run(setup, tile, *smooth, true, requantise_block,
-                     (dynamic_job){.smooth_affine = smooth_affine,
-                                   .inverse_scale = inverse_scale,
-                                   .offset = offset,
-                                   .increment = increment});
+        npuq_quantise_smooth_rows(setup, tile, *smooth, inverse_scale, offset, steps);
     }
 }
 
 void npuq_put_ranges(const npuq_plan *plan, const npuq_tile *tile)
 {
-    const npuq_params smooth = npuq_make_params(plan, tile, SMOOTH);
+    const npuq_params smooth = npuq_make_params(&plan->setup, tile, SMOOTH);
     row_values v;
 
     if (plan->own.dynamic.is_empty) {
@@ -273,7 +252,7 @@ static inline NPUQ_INLINED void finish_rows(const npuq_kernel_setup *setup, cons
                                             const npuq_tile *tile, const npuq_params *smooth, row_values *v)
 {
     set_parameters(setup, plan, tile, v);
-    requantise(setup, tile, smooth, v->inverse_scale, v->offset, 1);
+    requantise(setup, tile, smooth, v->inverse_scale, v->offset, NPUQ_BY_ROW);
 }
 
 /* Not inlined: other rows have no use for these buffers. */
@@ -286,7 +265,7 @@ static NPUQ_NOT_INLINED void quantise_gathered_rows(const npuq_plan *plan, const
             float values[NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_LANES];
         } short_rows;
     } scratch;
-    npuq_params smooth = npuq_make_params(plan, tile, SMOOTH);
+    npuq_params smooth = npuq_make_params(&plan->setup, tile, SMOOTH);
     npuq_kernel_setup setup = plan->setup;
     npuq_tile from = *tile; /* x in place, gathered or converted */
     row_values v;
@@ -323,15 +302,16 @@ static NPUQ_NOT_INLINED void quantise_runs(const npuq_plan *plan, const npuq_til
 {
     const npuq_kernel_setup *setup = &plan->setup;
     const unsigned log2 = (unsigned)__builtin_ctzl(tile->cols);
-    npuq_block all = {tile->places[X].data,    tile->places[Y].data, 0,          0, 1,
-                      tile->rows * tile->cols, setup->memory.reads,  setup->flip};
+    npuq_block all = {tile->places[X].data, tile->places[Y].data, 0, 0, 1, tile->rows * tile->cols, 0,
+                      setup->memory.reads,  setup->flip};
     row_values v;
+    const npuq_quant_params params = {v.inverse_scale, NULL, NULL, NPUQ_BY_RUN, (uint8_t)log2};
 
     setup->kernels->run_magnitudes[setup->types[X]](&all, log2, v.hi);
     memcpy(v.lo, v.hi, sizeof v.lo);
     set_parameters(setup, plan, tile, &v);
     all.hints = setup->memory.writes;
-    setup->kernels->scale_runs[setup->types[Y]][setup->types[X]](&all, log2, v.inverse_scale);
+    npuq_find_quantiser(setup)(&all, &params);
 }
 
 void npuq_quantise_by_ranges(const npuq_plan *plan, const npuq_tile *tile)
@@ -344,7 +324,7 @@ void npuq_quantise_by_ranges(const npuq_plan *plan, const npuq_tile *tile)
         quantise_gathered_rows(plan, tile);
         return;
     }
-    const npuq_params smooth = npuq_make_params(plan, tile, SMOOTH);
+    const npuq_params smooth = npuq_make_params(&plan->setup, tile, SMOOTH);
     row_values v;
 
     find_ranges(&plan->setup, tile, &smooth, &v);
@@ -374,18 +354,18 @@ static void read_parameters(const npuq_plan *plan, const npuq_tile *tile, row_va
 
 void npuq_quantise_by_parameters(const npuq_plan *plan, const npuq_tile *tile)
 {
-    const npuq_params smooth = npuq_make_params(plan, tile, SMOOTH);
+    const npuq_params smooth = npuq_make_params(&plan->setup, tile, SMOOTH);
     row_values v;
 
     read_parameters(plan, tile, &v);
-    requantise(&plan->setup, tile, &smooth, v.inverse_scale, v.offset, 1);
+    requantise(&plan->setup, tile, &smooth, v.inverse_scale, v.offset, NPUQ_BY_ROW);
 }
 
 /* ---- what has one range ------------------------------------------------------------------------------------------ */
 
 static void find_range_of_part(const npuq_plan *plan, const npuq_tile *tile)
 {
-    const npuq_params smooth = npuq_make_params(plan, tile, SMOOTH);
+    const npuq_params smooth = npuq_make_params(&plan->setup, tile, SMOOTH);
     npuq_range *part = &((const one_range *)plan)->parts[tile->unit];
     row_values v;
 
@@ -398,9 +378,9 @@ static void find_range_of_part(const npuq_plan *plan, const npuq_tile *tile)
 static void requantise_part(const npuq_plan *plan, const npuq_tile *tile)
 {
     const one_range *o = (const one_range *)plan;
-    const npuq_params smooth = npuq_make_params(plan, tile, SMOOTH);
+    const npuq_params smooth = npuq_make_params(&plan->setup, tile, SMOOTH);
 
-    requantise(&plan->setup, tile, &smooth, &o->inverse_scale, &o->offset, 0);
+    requantise(&plan->setup, tile, &smooth, &o->inverse_scale, &o->offset, NPUQ_ONE);
 }
 
 /* Sets o->range to the one range of these rows. Their units stay set. */

@@ -30,47 +30,6 @@ npuq_status npuq_check_columns(const npuq_arguments *arguments, int i, int64_t c
                      (long long)tensor->shape[last], (long long)columns);
 }
 
-typedef struct dequant_job {
-    npuq_dequant_fn *dequant;
-    npuq_dequant_params params;
-    npuq_spread_fn *spread;
-    size_t columns; /* of a row, where several are taken as one */
-} dequant_job;
-
-static void dequantise_block(const void *argument, const npuq_block *block, size_t first_row)
-{
-    const dequant_job *job = argument;
-
-    if (first_row > 0 && job->params.row_scale) {
-        npuq_dequant_params params = job->params;
-
-        params.row_scale += first_row;
-        job->dequant(block, &params);
-    } else { /* a copy of what was just written would wait for it */
-        job->dequant(block, &job->params);
-    }
-}
-
-/* Rows taken as one, each with a row scale of its own. */
-static void dequantise_joined_rows(const void *argument, const npuq_block *block, size_t first_row)
-{
-    _Alignas(64) float row_scales[NPUQ_JOINED + NPUQ_LANES];
-    const dequant_job *job = argument;
-    const size_t joined = block->n / job->columns;
-    npuq_dequant_params params = job->params;
-    npuq_block row = *block;
-
-    params.row_scale = NULL;
-    params.row_scales = row_scales;
-    row.rows = 1;
-    for (size_t r = 0; r < block->rows; r++) {
-        job->spread(job->params.row_scale + first_row + r * joined, joined, job->columns, row_scales);
-        job->dequant(&row, &params);
-        row.x = (const char *)row.x + block->x_stride;
-        row.y = (char *)row.y + block->y_stride;
-    }
-}
-
 static const int32_t *contiguous_ints(const npuq_params *params, size_t n, int32_t *buffer)
 {
     if (params->stride == (ptrdiff_t)sizeof *buffer) {
@@ -126,6 +85,18 @@ static inline NPUQ_INLINED bool converts_columns(const npuq_kernel_setup *setup,
                          : (by_column || !adds_before_product(setup)) && npuq_needs_conversion(&c->addend));
 }
 
+static inline dequant_columns find_columns(const npuq_plan *plan, npuq_params scale, npuq_params addend)
+{
+    return (dequant_columns){scale, addend, (NPUQ_SET(WORDS) >> scale.type & 1) != 0, plan->own.words_have_offsets,
+                             addend.data && addend.type == NPUQ_TYPE_INT32};
+}
+
+static inline dequant_columns find_tile_columns(const npuq_plan *plan, const npuq_tile *tile)
+{
+    return find_columns(plan, npuq_make_params(&plan->setup, tile, NPUQ_INTEGERS_SCALE),
+                        npuq_make_params(&plan->setup, tile, NPUQ_INTEGERS_ADDEND));
+}
+
 typedef struct dequant_buffers {
     _Alignas(64) float scales[COLUMNS + NPUQ_MAX_REPEAT];
     _Alignas(64) float addends[COLUMNS + NPUQ_MAX_REPEAT];
@@ -133,18 +104,29 @@ typedef struct dequant_buffers {
     _Alignas(64) int32_t x_biases[COLUMNS];
 } dequant_buffers;
 
-/* Sets the parameters by column of *p, where increment is set, for these columns, `join` times over. */
-static void make_column_params(const npuq_kernel_setup *setup, const dequant_columns *columns, size_t col, size_t cols,
-                               size_t join, dequant_buffers *buffers, npuq_dequant_params *p)
-{
-    const npuq_row_kernels *kernels = setup->kernels;
-    const npuq_params scale = npuq_skip_params(&columns->scale, col);
-    const npuq_params addend = npuq_skip_params(&columns->addend, col);
-    const size_t n = p->increment ? cols : 1;
-    const size_t times = p->increment ? join : 1;
+typedef struct dequant_job {
+    const npuq_plan *plan;
+    const npuq_tile *tile;
+    npuq_dequant_params params; /* the kernel's, with by_column and row_scale */
+    dequant_buffers *buffers;
+    size_t join;
+} dequant_job;
 
-    if (columns->are_words) {
-        int32_t *y_offsets = columns->words_have_offsets ? buffers->y_offsets : NULL;
+static void set_columns(void *argument, size_t col, size_t cols)
+{
+    dequant_job *job = argument;
+    npuq_dequant_params *p = &job->params;
+    const npuq_kernel_setup *setup = &job->plan->setup;
+    const dequant_columns columns = find_tile_columns(job->plan, job->tile);
+    dequant_buffers *buffers = job->buffers;
+    const npuq_row_kernels *kernels = setup->kernels;
+    const npuq_params scale = npuq_skip_params(&columns.scale, col);
+    const npuq_params addend = npuq_skip_params(&columns.addend, col);
+    const size_t n = p->by_column ? cols : 1;
+    const size_t times = p->by_column ? job->join : 1;
+
+    if (columns.are_words) {
+        int32_t *y_offsets = columns.words_have_offsets ? buffers->y_offsets : NULL;
 
         unpack_words(kernels, &scale, n, buffers->scales, y_offsets);
         p->scale = npuq_repeated(buffers->scales, buffers->scales, n, times);
@@ -154,53 +136,68 @@ static void make_column_params(const npuq_kernel_setup *setup, const dequant_col
     } else {
         p->scale = npuq_convert_repeated(kernels, &scale, n, times, buffers->scales);
     }
-    if (columns->is_x_bias) {
+    if (columns.is_x_bias) {
         p->x_bias = contiguous_ints(&addend, cols, buffers->x_biases);
-        p->x_bias = npuq_repeated(buffers->x_biases, p->x_bias, cols, join);
+        p->x_bias = npuq_repeated(buffers->x_biases, p->x_bias, cols, job->join);
     } else if (addend.data && adds_before_product(setup)) {
         p->offset = npuq_convert_repeated(kernels, &addend, n, times, buffers->addends);
     } else if (addend.data) {
-        p->bias = npuq_convert_repeated(kernels, &addend, cols, join, buffers->addends);
+        p->bias = npuq_convert_repeated(kernels, &addend, cols, job->join, buffers->addends);
     }
 }
 
-static dequant_columns find_columns(const npuq_plan *plan, npuq_params scale, npuq_params addend)
+/* Short rows as one, each with a row scale of its own, which becomes one by column. Not inlined: other rows would have
+ * this buffer, too. */
+static NPUQ_NOT_INLINED void dequantise_joined(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_pass pass,
+                                               dequant_job *job)
 {
-    return (dequant_columns){scale, addend, (NPUQ_SET(WORDS) >> scale.type & 1) != 0, plan->own.words_have_offsets,
-                             addend.data && addend.type == NPUQ_TYPE_INT32};
+    _Alignas(64) float row_scales[NPUQ_JOINED + NPUQ_LANES];
+    const float *by_row = job->params.row_scale;
+    npuq_tile part;
+
+    set_columns(job, 0, tile->cols);
+    pass.columns = NULL;
+    job->params.row_scale = NULL;
+    job->params.row_scales = row_scales;
+    for (size_t row = 0; row < tile->rows; row += job->join) {
+        const npuq_tile *here = npuq_select_rows(tile, row, job->join, &part);
+
+        pass.join = here->rows;
+        setup->kernels->spread(by_row + row, here->rows, tile->cols, row_scales);
+        npuq_run_pass(setup, here, &pass);
+    }
+    job->params.row_scales = NULL;
 }
 
 void npuq_dequantise_tile(const npuq_plan *plan, const npuq_tile *tile)
 {
     const npuq_kernel_setup *setup = &plan->setup;
-    const dequant_columns columns = find_columns(plan, npuq_make_params(plan, tile, NPUQ_INTEGERS_SCALE),
-                                                 npuq_make_params(plan, tile, NPUQ_INTEGERS_ADDEND));
-    const bool has_row_scale = tile->places[NPUQ_INTEGERS_ROW_SCALE].data != NULL;
-    const size_t join = npuq_count_rows_to_join(setup, tile);
     dequant_buffers buffers;
     float row_scales[ROWS + NPUQ_MAX_REPEAT];
-    dequant_job job = {.dequant = setup->kernels->dequant[setup->types[NPUQ_INTEGERS_Y]][setup->types[NPUQ_INTEGERS_X]],
-                       .spread = setup->kernels->spread,
-                       .columns = tile->cols};
-    size_t most = npuq_limit_staged_columns(setup, tile, true);
-    npuq_tile part;
+    const dequant_columns columns = find_tile_columns(plan, tile);
+    dequant_job job = {.plan = plan,
+                       .tile = tile,
+                       .params.by_column = go_by_column(setup, &columns),
+                       .buffers = &buffers,
+                       .join = npuq_count_rows_to_join(setup, tile)};
+    const npuq_pass pass = {setup->kernels->dequantise[setup->types[NPUQ_INTEGERS_Y]][setup->types[NPUQ_INTEGERS_X]],
+                            &job.params,
+                            true,
+                            job.join,
+                            set_columns,
+                            &job,
+                            converts_columns(setup, &columns) ? COLUMNS : SIZE_MAX};
 
-    job.params.increment = go_by_column(setup, &columns);
-    if (has_row_scale) {
-        const npuq_params row_scale = npuq_make_row_params(plan, tile, NPUQ_INTEGERS_ROW_SCALE);
+    if (tile->places[NPUQ_INTEGERS_ROW_SCALE].data) {
+        const npuq_params row_scale = npuq_make_row_params(setup, tile, NPUQ_INTEGERS_ROW_SCALE);
 
         assert(tile->rows <= ROWS || npuq_params_are_ready(&row_scale));
         job.params.row_scale = npuq_convert_params(setup->kernels, &row_scale, tile->rows, row_scales);
     }
-    if (converts_columns(setup, &columns)) {
-        most = npuq_smaller(most, COLUMNS);
-    }
-    for (size_t col = 0; col < tile->cols; col += most) {
-        const npuq_tile *here = npuq_select_columns(setup, tile, col, most, &part);
-
-        make_column_params(setup, &columns, col, here->cols, join, &buffers, &job.params);
-        npuq_for_each_joined_block(setup, here, join,
-                                   has_row_scale && join > 1 ? dequantise_joined_rows : dequantise_block, &job);
+    if (job.params.row_scale && job.join > 1) {
+        dequantise_joined(setup, tile, pass, &job);
+    } else {
+        npuq_run_pass(setup, tile, &pass);
     }
 }
 

@@ -65,14 +65,22 @@ void npuq_select_plan_tile(const npuq_plan *plan, size_t row, size_t rows, size_
     }
 }
 
-static void compute_units(const npuq_plan *plan, size_t begin, size_t end)
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+/* Units as tiles: joined, or cut where groups end and where a tile has rows enough. */
+void npuq_run_units(const npuq_plan *plan, size_t begin, size_t end)
 {
+    const npuq_fp_state caller = npuq_fp_enter();
     /* Columns that are not contiguous are gathered a few at a time from all rows of a unit. With many rows, the lines
      * of the next columns would not stay in the cache. */
     const bool apart = npuq_keeps_units_apart(&plan->setup.memory) || npuq_is_strided(plan, NPUQ_AT_X) ||
                        npuq_is_strided(plan, NPUQ_AT_Y);
     size_t joined;
 
+    if (npuq_is_one_tile(plan)) {
+        plan->compute(plan, &plan->area.all);
+        begin = end;
+    }
     for (size_t i = begin; i < end; i += joined) {
         npuq_unit unit;
         npuq_tile tile;
@@ -91,19 +99,6 @@ static void compute_units(const npuq_plan *plan, size_t begin, size_t end)
             }
             plan->compute(plan, &tile);
         }
-    }
-}
-
-/* ---- calls ------------------------------------------------------------------------------------------------------- */
-
-void npuq_run_units(const npuq_plan *plan, size_t begin, size_t end)
-{
-    const npuq_fp_state caller = npuq_fp_enter();
-
-    if (npuq_is_one_tile(plan)) {
-        plan->compute(plan, &plan->area.all);
-    } else {
-        compute_units(plan, begin, end);
     }
     if (plan->setup.memory.writes.from_memory) {
         plan->setup.kernels->fence_stores();

@@ -221,19 +221,11 @@ static inline void npuq_finish_operands(npuq_plan *plan, npuq_freedom freedom)
     }
 }
 
-/* The parameters of a tile's columns. */
-static inline npuq_params npuq_make_params(const npuq_plan *plan, const npuq_tile *tile, int operand)
-{
-    const npuq_place *place = &tile->places[operand];
-
-    return (npuq_params){place->data, place->col_stride, plan->setup.types[operand], tile->repeat, tile->phase_in_run};
-}
-
 static inline npuq_params npuq_find_column_params(const npuq_plan *plan, int operand)
 {
     const npuq_space *space = &plan->area.space;
 
-    return plan->is_flat ? npuq_make_params(plan, &plan->area.all, operand)
+    return plan->is_flat ? npuq_make_params(&plan->setup, &plan->area.all, operand)
                          : (npuq_params){space->data[operand], space->strides[space->ndim - 1][operand],
                                          plan->setup.types[operand], space->run_columns, 0};
 }
@@ -267,13 +259,6 @@ void npuq_cut_plan(npuq_plan *plan, const npuq_arguments *arguments, size_t elem
 
 /* Selects a tile of these rows; of fewer where the distance between rows changes or a group ends. */
 void npuq_select_plan_tile(const npuq_plan *plan, size_t row, size_t rows, size_t col, size_t cols, npuq_tile *tile);
-
-static inline npuq_params npuq_make_row_params(const npuq_plan *plan, const npuq_tile *tile, int operand)
-{
-    const npuq_place *place = &tile->places[operand];
-
-    return (npuq_params){place->data, place->row_stride, plan->setup.types[operand], 1, 0};
-}
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 

@@ -7,7 +7,7 @@
 
 /* Which of npuq_dequant_params a call has: a set. */
 enum {
-    SCALES = 1,              /* increment is 1: a scale, and any offset, for each column */
+    SCALES = 1,              /* a scale, and any offset, for each column */
     ROW_SCALE_OR_OFFSET = 2, /* offset, row_scale or y_offset */
     X_BIAS = 4,
     BIAS = 8,
@@ -59,7 +59,7 @@ INLINE unsigned find_form(dequantise_spec k, const npuq_dequant_params *p)
                          : k.y == NPUQ_TYPE_INT8 ? (const void *)p->y_offset
                                                  : p->row_scale;
 
-    return (p->increment ? SCALES : 0u) | (second ? ROW_SCALE_OR_OFFSET : 0u) |
+    return (p->by_column ? SCALES : 0u) | (second ? ROW_SCALE_OR_OFFSET : 0u) |
            (k.x == NPUQ_TYPE_INT32 && p->row_scales ? ROW_SCALES : 0u) |
            (k.x == NPUQ_TYPE_INT32 && p->x_bias ? X_BIAS : 0u) | (k.x == NPUQ_TYPE_INT32 && p->bias ? BIAS : 0u);
 }
@@ -183,9 +183,8 @@ INLINE void dequantise_rows(const npuq_block *b, dequantise_call call)
     const bool in_place = call.k.x == NPUQ_TYPE_INT32 && call.k.y == NPUQ_TYPE_FLOAT32 && b->x == b->y;
     const bool fails = count > 0 && may_rule_out_nan(call.k) && !are_finite(&call.all);
     for (size_t i = 0; i < count; i++) {
-        const dequantise_parameters p = load_dequantise_parameters(&call, i);
-
         const rows r = select_rows(b, i, &for_exact);
+        const dequantise_parameters p = load_dequantise_parameters(&call, r.first);
 
         if (in_place) { /* a strip that is stored cannot be computed again */
             NPUQ_STEP(run_exact)(&p, &r, 1, 0, b->n);
@@ -196,8 +195,10 @@ INLINE void dequantise_rows(const npuq_block *b, dequantise_call call)
 }
 
 #define DEQUANT(NAME, Y, X)                                                                                            \
-    static void NPUQ_KERNEL(dequantise, NAME)(const npuq_block *b, const npuq_dequant_params *p)                       \
+    static void NPUQ_KERNEL(dequantise, NAME)(const npuq_block *b, const void *params)                                 \
     {                                                                                                                  \
+        const npuq_dequant_params *p = params;                                                                         \
+                                                                                                                       \
         assert(npuq_is_valid_dequant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, p));                                             \
         dequantise_rows(b, (dequantise_call){{NPUQ_TYPE_##Y, NPUQ_TYPE_##X, false, 0}, *p});                           \
     }
@@ -206,8 +207,10 @@ NPUQ_EACH_DEQUANT(DEQUANT)
 
 #ifdef CONVERTS_BF16
 #define CONVERT(NAME, Y, X)                                                                                            \
-    static void NPUQ_KERNEL(convert, NAME)(const npuq_block *b, const npuq_dequant_params *p)                          \
+    static void NPUQ_KERNEL(convert, NAME)(const npuq_block *b, const void *params)                                    \
     {                                                                                                                  \
+        const npuq_dequant_params *p = params;                                                                         \
+                                                                                                                       \
         assert(npuq_is_valid_dequant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, p));                                             \
         dequantise_rows(b, (dequantise_call){{NPUQ_TYPE_##Y, NPUQ_TYPE_##X, true, 0}, *p});                            \
     }

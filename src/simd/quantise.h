@@ -24,15 +24,12 @@ typedef struct quantise_spec {
     npuq_affine_op op;
 } quantise_spec;
 
-/* A kernel, and the parameters of all rows. */
+/* A kernel, and the parameters of all rows. Of NPUQ_SCALE_BY_COLUMN, offset has CHUNK elements, which are all alike. */
 typedef struct quantise_call {
     quantise_spec k;
-    const float *smooth;
-    const float *scales;
-    const float *offsets;
-    size_t increment; /* to the next row's; by column: 0 where the CHUNK offsets from *offsets on serve all columns; by
-                         run: the logarithm of its columns */
-    uint8_t flip;     /* see npuq_block */
+    npuq_quant_params all;
+    size_t step;  /* from an offset to the next: 1 of NPUQ_BY_ROW and NPUQ_BY_COLUMN, else 0 */
+    uint8_t flip; /* see npuq_block */
 } quantise_call;
 
 typedef struct quantise_parameters {
@@ -44,6 +41,15 @@ typedef struct quantise_parameters {
     bool adds;             /* false where every offset is a zero: a sum with it is the same integer */
     bool flips;            /* false where flip is 0 */
 } quantise_parameters;
+
+/* Member by member, so that they stay in registers. */
+INLINE quantise_call start_call(const npuq_block *b, quantise_spec k, const npuq_quant_params *p)
+{
+    return (quantise_call){k,
+                           {p->scale, p->offset, p->smooth, p->steps, p->log2},
+                           p->steps == NPUQ_BY_ROW || p->steps == NPUQ_BY_COLUMN,
+                           b->flip};
+}
 
 /* Takes a copy: clang forgets what is assumed of memory. */
 INLINE void assume_quantising(quantise_spec k)
@@ -59,8 +65,8 @@ INLINE bool may_flip(quantise_spec k)
 INLINE quantise_parameters load_quantise_parameters(const quantise_call *c, size_t row)
 {
     const bool by_row = c->k.from == BY_ROW || c->k.from == BY_ROW_SMOOTH;
-    const float row_scale = by_row ? c->scales[row * c->increment] : 0.0f;
-    const float row_offset = by_row ? c->offsets[row * c->increment] : 0.0f;
+    const float row_scale = by_row ? c->all.scale[row * c->step] : 0.0f;
+    const float row_offset = by_row ? c->all.offset[row * c->step] : 0.0f;
     const vchunk scale = chunk_set(row_scale);
 
     return (quantise_parameters){.call = *c,
@@ -70,7 +76,7 @@ INLINE quantise_parameters load_quantise_parameters(const quantise_call *c, size
                                  .invertible_scale = FAST_DIVIDE && chunk_is_invertible(scale),
                                  .flips = c->flip != 0,
                                  .adds = by_row ? row_offset != 0.0f
-                                                : c->k.from == BY_COLUMN && (c->increment != 0 || *c->offsets != 0.0f)};
+                                                : c->k.from == BY_COLUMN && (c->step != 0 || *c->all.offset != 0.0f)};
 }
 
 /* The scales of a chunk: one for all, one for each half, or one for each vector. */
@@ -109,7 +115,7 @@ INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const r
     vchunk t = unpack_order ? chunk_load_unpacked_bf16(x) : load_x(k.x, x, n, how == TAIL);
 
     if (k.from == BY_ROW_SMOOTH) { /* whose rows share nothing */
-        t = chunk_mul(t, order_like_x(load_parameters(p->call.smooth + at, n, how == TAIL), unpack_order));
+        t = chunk_mul(t, order_like_x(load_parameters(p->call.all.smooth + at, n, how == TAIL), unpack_order));
     }
     t = by_inverse         ? chunk_quotient(t, p->scale, p->inverse, how == EXACT)
         : k.op == NPUQ_DIV ? chunk_div(t, p->scale)
@@ -147,12 +153,12 @@ INLINE store_check NPUQ_STEP(columns)(const quantise_parameters *all, const rows
     p.adds = p.adds || how != FULL || (k.from == BY_COLUMN && k.op == NPUQ_DIV);
     p.flips = how != FULL || (!AT_RUN_TIME && p.flips);
     if (k.from == BY_RUN) {
-        p.scale = load_run_scales(c->scales, (unsigned)c->increment, at, unpack_order);
+        p.scale = load_run_scales(c->all.scale, c->all.log2, at, unpack_order);
     }
     if (k.from == BY_COLUMN) {
-        p.scale = order_like_x(load_parameters(c->scales + at, n, tail), unpack_order);
+        p.scale = order_like_x(load_parameters(c->all.scale + at, n, tail), unpack_order);
         if (p.adds) {
-            p.offset = order_like_x(load_parameters(c->offsets + at * c->increment, n, tail), unpack_order);
+            p.offset = order_like_x(load_parameters(c->all.offset + at * c->step, n, tail), unpack_order);
         }
         if (by_inverse) {
             p.inverse = chunk_div(chunk_set(1.0f), p.scale);
@@ -216,26 +222,26 @@ INLINE size_t NPUQ_STEP(run)(const quantise_parameters *p, const rows *r, size_t
     return NPUQ_STEP(run_chunks)(&known, r, count, at);
 }
 
-FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const float *smooth, const float *scales,
-                               const float *offsets, size_t increment)
+FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const npuq_quant_params *params)
 {
-    const quantise_call call = {k, smooth, scales, offsets, increment, b->flip};
+    const quantise_call call = start_call(b, k, params);
     const quantise_call for_exact = call; /* the compiler knows that no store changes the other */
     retry_state d = {STRIP, 0};
 
     assume_quantising(k);
-    assume(k.from != BY_COLUMN);
+    assume(k.from == BY_ROW || k.from == BY_ROW_SMOOTH);
     for (size_t i = 0; i < b->rows; i++) {
-        const quantise_parameters p = load_quantise_parameters(&call, i);
+        const rows r = select_rows(b, i, &for_exact);
+        const quantise_parameters p = load_quantise_parameters(&call, r.first);
         const bool fails = k.op == NPUQ_DIV ? FAST_DIVIDE && !p.invertible_scale : flips_without_loop(&p);
 
-        NPUQ_STEP(run_rows)(&p, select_rows(b, i, &for_exact), 1, b->hints.from_memory, fails, &d);
+        NPUQ_STEP(run_rows)(&p, r, 1, b->hints.from_memory, fails, &d);
     }
 }
 
-FOR_TYPES void quantise_by_run(const npuq_block *b, quantise_spec k, unsigned log2, const float *scales)
+FOR_TYPES void quantise_by_run(const npuq_block *b, quantise_spec k, const npuq_quant_params *params)
 {
-    const quantise_call call = {k, NULL, scales, NULL, log2, b->flip};
+    const quantise_call call = start_call(b, k, params);
     const quantise_call for_exact = call;
     /* A stream begins where a line of y does. If y begins elsewhere, a vector might be of two runs. */
     const bool stream = b->hints.from_memory && (uintptr_t)b->y % LINE == 0;
@@ -263,21 +269,22 @@ INLINE bool are_scales_invertible(const float *scales, size_t n)
 }
 
 /* Parameters are loaded, and inverted to divide by, once for SHARING rows. */
-FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const float *scales, const float *offsets,
-                                  size_t increment)
+FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const npuq_quant_params *params)
 {
     enum { SHARING = AT_RUN_TIME ? 1 : 4, MOST_PARAMETER_BYTES = 16 * 1024, LEAST_X_BYTES = 32 * 1024 };
+
+    quantise_call call = start_call(b, k, params);
 
     assume_quantising(k);
     assume(k.from == BY_COLUMN);
     /* Where a CPU reads fastest from one stream, rows of float32 share no loads of parameters that stay in the
      * first-level cache, unless x is there, too. Rows of halves share: their parameters are reordered. */
     const bool no_sharing = k.op == NPUQ_MUL && k.x == NPUQ_TYPE_FLOAT32 && b->hints.read_streams == 1 &&
-                            b->n * sizeof *scales * (1 + increment) <= MOST_PARAMETER_BYTES &&
+                            b->n * sizeof(float) * (1 + call.step) <= MOST_PARAMETER_BYTES &&
                             b->rows * b->n * sizeof(float) > LEAST_X_BYTES;
     /* Scales are only checked where their inverses are used: a single row in the cache divides. */
     const bool inverts = b->rows >= SHARING || (b->hints.from_memory && may_share_streams(k));
-    const bool invertible = inverts && (!FAST_DIVIDE || k.op != NPUQ_DIV || are_scales_invertible(scales, b->n));
+    const bool invertible = inverts && (!FAST_DIVIDE || k.op != NPUQ_DIV || are_scales_invertible(params->scale, b->n));
     const bool stream =
         may_share_streams(k) && b->hints.from_memory && invertible && b->n >= 8 * CHUNK; /* enough for a stream */
     /* Rows are streamed together if all begin at the same place in a line. */
@@ -287,12 +294,11 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const fl
     retry_state d = {STRIP, 0};
     size_t i = 0;
 
-    if (increment == 0) {
-        const vchunk one = chunk_set(*offsets);
+    if (call.step == 0) {
+        const vchunk one = chunk_set(*params->offset);
         memcpy(one_offset, &one, sizeof one);
-        offsets = one_offset;
+        call.all.offset = one_offset;
     }
-    const quantise_call call = {k, NULL, scales, offsets, increment, b->flip};
     const quantise_call for_exact = call;
     while (i < b->rows) {
         const size_t count = share && i + SHARING <= b->rows ? SHARING : 1;
@@ -314,41 +320,49 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const fl
     }
 }
 
-#define AFFINE(NAME, Y, X, OP)                                                                                         \
-    static void NPUQ_KERNEL(quantise, NAME##_by_row)(const npuq_block *b, const float *scale, const float *offset,     \
-                                                     size_t increment)                                                 \
+/* One function for each source: what one keeps on the stack would slow the others down. */
+#define BY_SOURCE(NAME, FROM, WAY, Y, X, OP)                                                                           \
+    OF_SOURCE void NPUQ_KERNEL(NAME, FROM)(const npuq_block *b, const npuq_quant_params *p)                            \
     {                                                                                                                  \
-        assert(npuq_is_valid_affine(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, scale, offset, 0));                               \
-        quantise_by_row(b, (quantise_spec){BY_ROW, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP}, NULL, scale, offset,      \
-                        increment);                                                                                    \
-    }                                                                                                                  \
-    static void NPUQ_KERNEL(quantise, NAME##_by_column)(const npuq_block *b, const float *scale, const float *offset,  \
-                                                        size_t increment)                                              \
-    {                                                                                                                  \
-        assert(npuq_is_valid_affine(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, scale, offset, increment));                       \
-        quantise_by_column(b, (quantise_spec){BY_COLUMN, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP}, scale, offset,      \
-                           increment);                                                                                 \
+        quantise_##WAY(b, (quantise_spec){FROM, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP}, p);                          \
     }
 
-#define SMOOTH(NAME, Y, X)                                                                                             \
-    static void NPUQ_KERNEL(quantise, NAME##_smooth)(                                                                  \
-        const npuq_block *b, const float *smooth, const float *inverse_scale, const float *offset, size_t increment)   \
+#define PRODUCT(NAME, Y, X)                                                                                            \
+    BY_SOURCE(multiply_##NAME, BY_ROW, by_row, Y, X, MUL)                                                              \
+    BY_SOURCE(multiply_##NAME, BY_ROW_SMOOTH, by_row, Y, X, MUL)                                                       \
+    BY_SOURCE(multiply_##NAME, BY_COLUMN, by_column, Y, X, MUL)                                                        \
+    BY_SOURCE(multiply_##NAME, BY_RUN, by_run, Y, X, MUL)                                                              \
+    static void NPUQ_KERNEL(multiply, NAME)(const npuq_block *b, const void *params)                                   \
     {                                                                                                                  \
-        assert(npuq_is_valid_smooth_affine(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, smooth, inverse_scale, offset));           \
-        quantise_by_row(b, (quantise_spec){BY_ROW_SMOOTH, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_MUL}, smooth,             \
-                        inverse_scale, offset, increment);                                                             \
+        const npuq_quant_params *p = params;                                                                           \
+                                                                                                                       \
+        assert(npuq_is_valid_quant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_MUL, p));                                     \
+        if (p->steps <= NPUQ_BY_ROW) {                                                                                 \
+            (p->smooth ? NPUQ_KERNEL(multiply_##NAME, BY_ROW_SMOOTH) : NPUQ_KERNEL(multiply_##NAME, BY_ROW))(b, p);    \
+        } else if (p->steps == NPUQ_BY_RUN) {                                                                          \
+            NPUQ_KERNEL(multiply_##NAME, BY_RUN)(b, p);                                                                \
+        } else {                                                                                                       \
+            NPUQ_KERNEL(multiply_##NAME, BY_COLUMN)(b, p);                                                             \
+        }                                                                                                              \
     }
 
-#define SCALE_RUNS(NAME, Y, X)                                                                                         \
-    static void NPUQ_KERNEL(quantise, NAME##_by_run)(const npuq_block *b, unsigned log2, const float *scale)           \
+#define QUOTIENT(NAME, Y, X)                                                                                           \
+    BY_SOURCE(divide_##NAME, BY_ROW, by_row, Y, X, DIV)                                                                \
+    BY_SOURCE(divide_##NAME, BY_COLUMN, by_column, Y, X, DIV)                                                          \
+    static void NPUQ_KERNEL(divide, NAME)(const npuq_block *b, const void *params)                                     \
     {                                                                                                                  \
-        assert(npuq_are_valid_runs(b, NPUQ_TYPE_##X, log2, scale) && npuq_is_valid_y(b, NPUQ_TYPE_##Y));               \
-        quantise_by_run(b, (quantise_spec){BY_RUN, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_MUL}, log2, scale);              \
+        const npuq_quant_params *p = params;                                                                           \
+                                                                                                                       \
+        assert(npuq_is_valid_quant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_DIV, p));                                     \
+        if (p->steps <= NPUQ_BY_ROW) {                                                                                 \
+            NPUQ_KERNEL(divide_##NAME, BY_ROW)(b, p);                                                                  \
+        } else {                                                                                                       \
+            NPUQ_KERNEL(divide_##NAME, BY_COLUMN)(b, p);                                                               \
+        }                                                                                                              \
     }
 
-NPUQ_EACH_AFFINE(AFFINE)
-NPUQ_EACH_SMOOTH(SMOOTH)
-NPUQ_EACH_SMOOTH(SCALE_RUNS)
+NPUQ_EACH_PRODUCT(PRODUCT)
+NPUQ_EACH_QUOTIENT(QUOTIENT)
 
 #undef NPUQ_STEP
 #undef NPUQ_PARAMETERS

@@ -129,8 +129,11 @@ INLINE row_range find_hrange_of_row(npuq_type type, const char *x, size_t n, npu
                                          : find_hrange_on(type, x, n, hints, range, false);
 }
 
-FOR_TYPES void find_ranges(npuq_type type, const npuq_block *b, const float *smooth, float *hi, float *lo)
+FOR_TYPES void find_ranges(npuq_type type, const npuq_block *b, const float *smooth, const npuq_range_params *p)
 {
+    float *hi = p->hi + b->first_row;
+    float *lo = p->lo + b->first_row;
+
     assume(npuq_is_float(type));
     for (size_t r = 0; r < b->rows && b->n > 0; r++) {
         const char *x = (const char *)b->x + (ptrdiff_t)r * b->x_stride;
@@ -141,13 +144,15 @@ FOR_TYPES void find_ranges(npuq_type type, const npuq_block *b, const float *smo
 }
 
 #define RANGE(NAME, X)                                                                                                 \
-    static void NPUQ_KERNEL(find, range_from_##NAME)(const npuq_block *b, const float *smooth, float *hi, float *lo)   \
+    static void NPUQ_KERNEL(find, range_from_##NAME)(const npuq_block *b, const void *params)                          \
     {                                                                                                                  \
-        assert(npuq_is_valid_range(b, NPUQ_TYPE_##X, smooth, hi, lo));                                                 \
-        if (smooth) {                                                                                                  \
-            find_ranges(NPUQ_TYPE_##X, b, smooth, hi, lo);                                                             \
+        const npuq_range_params *p = params;                                                                           \
+                                                                                                                       \
+        assert(npuq_is_valid_range(b, NPUQ_TYPE_##X, p));                                                              \
+        if (p->smooth) {                                                                                               \
+            find_ranges(NPUQ_TYPE_##X, b, p->smooth, p);                                                               \
         } else {                                                                                                       \
-            find_ranges(NPUQ_TYPE_##X, b, NULL, hi, lo);                                                               \
+            find_ranges(NPUQ_TYPE_##X, b, NULL, p);                                                                    \
         }                                                                                                              \
     }
 

@@ -12,7 +12,7 @@ typedef struct rows {
     ptrdiff_t x_stride;
     ptrdiff_t y_stride;
     size_t n;
-    size_t first; /* the number of the first row */
+    size_t first; /* the number of the first row, where parameters go by row */
     const npuq_hints *hints;
     const void *call; /* the step's own: what its exact path knows of a kernel and its parameters */
 } rows;
@@ -31,7 +31,7 @@ INLINE rows select_rows(const npuq_block *b, size_t first, const void *call)
     const char *x = (const char *)b->x + (ptrdiff_t)first * b->x_stride;
     char *y = (char *)b->y + (ptrdiff_t)first * b->y_stride;
 
-    return (rows){x, y, b->x_stride, b->y_stride, b->n, first, &b->hints, call};
+    return (rows){x, y, b->x_stride, b->y_stride, b->n, b->first_row + first, &b->hints, call};
 }
 
 /* The order of reading a row's columns from memory. Where a CPU reads several streams faster than one, several pieces

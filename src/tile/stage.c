@@ -25,47 +25,6 @@ npuq_place npuq_describe_staged(char *buffer, npuq_storage_word word, size_t wor
     return (npuq_place){buffer, (ptrdiff_t)(words * word.size), word.size};
 }
 
-/* As many rows at a time as the buffers hold. */
-void npuq_for_each_staged_block(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y,
-                                npuq_block_fn *step, const void *job)
-{
-    union {
-        _Alignas(64) char bytes[NPUQ_STAGED];
-        float element; /* to which C99 aligns it, too */
-    } buffer;
-    const npuq_storage_word x_word = setup->words[NPUQ_AT_X];
-    const npuq_storage_word y_word = setup->words[NPUQ_AT_Y];
-    const bool stage_x = !npuq_is_in_place(setup, tile, NPUQ_AT_X);
-    const bool stage_y = writes_y && !npuq_is_in_place(setup, tile, NPUQ_AT_Y);
-    const size_t capacity = capacity_for(stage_x, stage_y);
-    const size_t x_cols = npuq_count_words(x_word, tile->cols);
-    const size_t y_cols = npuq_count_words(y_word, tile->cols);
-    const npuq_place staged_x = npuq_describe_staged(buffer.bytes, x_word, x_cols);
-    const npuq_place staged_y = npuq_describe_staged(buffer.bytes + NPUQ_STAGED - capacity, y_word, y_cols);
-    const size_t most = npuq_smaller(stage_x ? capacity / (x_cols * x_word.size) : SIZE_MAX,
-                                     stage_y ? capacity / (y_cols * y_word.size) : SIZE_MAX);
-    const npuq_hints hints = npuq_hint_staged(&setup->memory, stage_x);
-
-    for (size_t row = 0; row < tile->rows; row += most) {
-        const size_t rows = npuq_smaller(tile->rows - row, most);
-        const npuq_place y = writes_y ? find_rows(tile, NPUQ_AT_Y, row) : (npuq_place){NULL, 0, 0};
-        const npuq_place target = stage_y ? staged_y : y;
-        npuq_place x = find_rows(tile, NPUQ_AT_X, row);
-
-        if (stage_x) {
-            npuq_copy_tile(staged_x, x, x_word.size, rows, x_cols);
-            x = staged_x;
-        }
-        const npuq_block block = {x.data, target.data, x.row_stride, target.row_stride,
-                                  rows,   tile->cols,  hints,        setup->flip};
-
-        step(job, &block, row);
-        if (stage_y) {
-            npuq_copy_tile(y, staged_y, y_word.size, rows, y_cols);
-        }
-    }
-}
-
 bool npuq_gather_x(const npuq_kernel_setup *setup, npuq_tile *tile, char *buffer)
 {
     const npuq_storage_word word = setup->words[NPUQ_AT_X];
@@ -84,19 +43,6 @@ bool npuq_gather_x(const npuq_kernel_setup *setup, npuq_tile *tile, char *buffer
 static bool is_column_major(const npuq_tile *tile, int operand)
 {
     return tile->rows > 1 && npuq_are_column_major(tile->places[operand].row_stride, tile->places[operand].col_stride);
-}
-
-/* Where x or y is transposed, each column brings two cache lines, which one block of rows uses up, or fewer if there
- * are few rows. */
-size_t npuq_limit_strided_columns(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y)
-{
-    const bool stage_x = !npuq_is_in_place(setup, tile, NPUQ_AT_X);
-    const bool stage_y = writes_y && !npuq_is_in_place(setup, tile, NPUQ_AT_Y);
-
-    if ((stage_x && is_column_major(tile, NPUQ_AT_X)) || (stage_y && is_column_major(tile, NPUQ_AT_Y))) {
-        return capacity_for(stage_x, stage_y) / npuq_smaller(LINES, tile->rows * 4) / 64 * 64;
-    }
-    return NPUQ_STAGED / 2 / sizeof(float);
 }
 
 /* ---- short rows: several taken as one ---------------------------------------------------------------------------- */
@@ -118,38 +64,128 @@ size_t npuq_count_joinable(const npuq_kernel_setup *setup, const npuq_tile *tile
     return rows < 8 ? rows : rows - rows % 8; /* so that most lengths make whole vectors */
 }
 
-typedef struct joined_call {
-    npuq_block_fn *step;
-    const void *job;
-    size_t join;
-} joined_call;
+/* ---- passes ------------------------------------------------------------------------------------------------------ */
 
-static void joined_block(const void *argument, const npuq_block *block, size_t first_row)
+/* How many columns to take at a time when nothing else limits them. Where x or y is transposed, each column brings two
+ * cache lines, which one block of rows uses up, or fewer if there are few rows. */
+static size_t limit_columns(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y)
 {
-    const joined_call *call = argument;
-    npuq_block rows = *block;
-    size_t join = call->join;
+    const bool stage_x = !npuq_is_in_place(setup, tile, NPUQ_AT_X);
+    const bool stage_y = writes_y && !npuq_is_in_place(setup, tile, NPUQ_AT_Y);
 
-    for (size_t row = 0; row < block->rows; row += rows.rows * join) {
+    if (!stage_x && !stage_y) {
+        return tile->cols;
+    }
+    if ((stage_x && is_column_major(tile, NPUQ_AT_X)) || (stage_y && is_column_major(tile, NPUQ_AT_Y))) {
+        return capacity_for(stage_x, stage_y) / npuq_smaller(LINES, tile->rows * 4) / 64 * 64;
+    }
+    return NPUQ_STAGED / 2 / sizeof(float);
+}
+
+/* The part of a tile from column col on, at most `most` columns; both multiples of 8. Returns the tile itself if `most`
+ * columns hold it, else *part, where only x and y are set. */
+static const npuq_tile *select_columns(const npuq_kernel_setup *setup, const npuq_tile *tile, size_t col, size_t most,
+                                       npuq_tile *part)
+{
+    if (tile->cols <= most) {
+        return tile;
+    }
+    part->rows = tile->rows;
+    part->cols = npuq_smaller(tile->cols - col, most);
+    for (int i = NPUQ_AT_X; i <= NPUQ_AT_Y; i++) {
+        part->places[i] = tile->places[i];
+        if (part->places[i].data) {
+            part->places[i].data += (ptrdiff_t)npuq_count_words(setup->words[i], col) * tile->places[i].col_stride;
+        }
+    }
+    return part;
+}
+
+/* Rows that follow one another are one long row for the kernel, or several of `join` rows each. */
+static void run_block(const npuq_kernel_setup *setup, const npuq_pass *pass, const npuq_block *block)
+{
+    const bool follow = block->x_stride == (ptrdiff_t)npuq_count_bytes(setup->words[NPUQ_AT_X], block->n) &&
+                        block->y_stride == (ptrdiff_t)npuq_count_bytes(setup->words[NPUQ_AT_Y], block->n);
+    npuq_block joined = *block;
+    size_t join = pass->join;
+
+    if (join < 2 || block->rows < 2 || !follow) {
+        pass->kernel(block, pass->params);
+        return;
+    }
+    for (size_t row = 0; row < block->rows; row += joined.rows * join) {
         const size_t left = block->rows - row;
 
         join = npuq_smaller(join, left);
-        rows.x = (const char *)block->x + (ptrdiff_t)row * block->x_stride;
-        rows.y = (char *)block->y + (ptrdiff_t)row * block->y_stride;
-        rows.x_stride = block->x_stride * (ptrdiff_t)join;
-        rows.y_stride = block->y_stride * (ptrdiff_t)join;
-        rows.rows = left / join;
-        rows.n = block->n * join;
-        call->step(call->job, &rows, first_row + row);
+        joined.x = (const char *)block->x + (ptrdiff_t)row * block->x_stride;
+        joined.y = (char *)block->y + (ptrdiff_t)row * block->y_stride;
+        joined.x_stride = block->x_stride * (ptrdiff_t)join;
+        joined.y_stride = block->y_stride * (ptrdiff_t)join;
+        joined.rows = left / join;
+        joined.n = block->n * join;
+        pass->kernel(&joined, pass->params);
     }
 }
 
-void npuq_for_each_joined(const npuq_kernel_setup *setup, const npuq_tile *tile, size_t join, npuq_block_fn *step,
-                          const void *job)
+/* As many rows at a time as the buffer holds. */
+static void run_staged(const npuq_kernel_setup *setup, const npuq_tile *tile, const npuq_pass *pass, char *buffer)
 {
-    const joined_call joined = {step, job, join};
+    const npuq_storage_word x_word = setup->words[NPUQ_AT_X];
+    const npuq_storage_word y_word = setup->words[NPUQ_AT_Y];
+    const bool stage_x = !npuq_is_in_place(setup, tile, NPUQ_AT_X);
+    const bool stage_y = pass->writes_y && !npuq_is_in_place(setup, tile, NPUQ_AT_Y);
+    const size_t capacity = capacity_for(stage_x, stage_y);
+    const size_t x_cols = npuq_count_words(x_word, tile->cols);
+    const size_t y_cols = npuq_count_words(y_word, tile->cols);
+    const npuq_place staged_x = npuq_describe_staged(buffer, x_word, x_cols);
+    const npuq_place staged_y = npuq_describe_staged(buffer + NPUQ_STAGED - capacity, y_word, y_cols);
+    const size_t most = npuq_smaller(stage_x ? capacity / (x_cols * x_word.size) : SIZE_MAX,
+                                     stage_y ? capacity / (y_cols * y_word.size) : SIZE_MAX);
+    const npuq_hints hints = npuq_hint_staged(&setup->memory, stage_x);
 
-    npuq_for_each_block(setup, tile, true, joined_block, &joined);
+    for (size_t row = 0; row < tile->rows; row += most) {
+        const size_t rows = npuq_smaller(tile->rows - row, most);
+        const npuq_place y = pass->writes_y ? find_rows(tile, NPUQ_AT_Y, row) : (npuq_place){NULL, 0, 0};
+        const npuq_place target = stage_y ? staged_y : y;
+        npuq_place x = find_rows(tile, NPUQ_AT_X, row);
+
+        if (stage_x) {
+            npuq_copy_tile(staged_x, x, x_word.size, rows, x_cols);
+            x = staged_x;
+        }
+        const npuq_block block = {x.data,     target.data, x.row_stride, target.row_stride, rows,
+                                  tile->cols, row,         hints,        setup->flip};
+
+        run_block(setup, pass, &block);
+        if (stage_y) {
+            npuq_copy_tile(y, staged_y, y_word.size, rows, y_cols);
+        }
+    }
+}
+
+void npuq_run_pass_in_parts(const npuq_kernel_setup *setup, const npuq_tile *tile, const npuq_pass *pass)
+{
+    union {
+        _Alignas(64) char bytes[NPUQ_STAGED];
+        float element; /* to which C99 aligns it, too */
+    } buffer;
+    const size_t most_columns = npuq_smaller(pass->most_columns, limit_columns(setup, tile, pass->writes_y));
+    npuq_tile part;
+
+    for (size_t col = 0; col < tile->cols; col += most_columns) {
+        const npuq_tile *here = select_columns(setup, tile, col, most_columns, &part);
+
+        if (pass->columns) {
+            pass->columns(pass->job, col, here->cols);
+        }
+        if (npuq_are_in_place(setup, here, pass->writes_y)) {
+            const npuq_block block = npuq_make_block(setup, here, pass->writes_y);
+
+            run_block(setup, pass, &block);
+        } else {
+            run_staged(setup, here, pass, buffer.bytes);
+        }
+    }
 }
 
 const void *npuq_repeat(void *buffer, const void *values, size_t n, size_t times)

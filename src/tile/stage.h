@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes blocks of contiguous rows for kernels of a tile's strided rows: in place, through a small buffer on the stack,
- * or several short rows as one. */
+/* Takes the rows of a tile to a kernel as blocks of contiguous rows: where they are, through a small buffer on the
+ * stack, or several short rows as one. */
 #ifndef NPUQ_STAGE_H
 #define NPUQ_STAGE_H
 
@@ -24,8 +24,20 @@ typedef struct npuq_kernel_setup {
     uint8_t flip; /* of blocks */
 } npuq_kernel_setup;
 
-/* What is done with each block; first_row counts from the tile's first. */
-typedef void npuq_block_fn(const void *job, const npuq_block *block, size_t first_row);
+/* The parameters of a tile's columns, and of its rows. */
+static inline npuq_params npuq_make_params(const npuq_kernel_setup *setup, const npuq_tile *tile, int operand)
+{
+    const npuq_place *place = &tile->places[operand];
+
+    return (npuq_params){place->data, place->col_stride, setup->types[operand], tile->repeat, tile->phase_in_run};
+}
+
+static inline npuq_params npuq_make_row_params(const npuq_kernel_setup *setup, const npuq_tile *tile, int operand)
+{
+    const npuq_place *place = &tile->places[operand];
+
+    return (npuq_params){place->data, place->row_stride, setup->types[operand], 1, 0};
+}
 
 static inline bool npuq_is_contiguous(const npuq_kernel_setup *setup, const npuq_tile *tile, int operand)
 {
@@ -67,24 +79,9 @@ static inline NPUQ_INLINED npuq_block npuq_make_block(const npuq_kernel_setup *s
                         y->row_stride,
                         tile->rows,
                         tile->cols,
+                        0,
                         npuq_hint_rows(hints, tile->rows, row_bytes, x->row_stride),
                         setup->flip};
-}
-
-NPUQ_NOT_INLINED void npuq_for_each_staged_block(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y,
-                                                 npuq_block_fn *step, const void *job);
-
-/* Takes a tile of no more columns than npuq_limit_staged_columns(). writes_y: the step has results to scatter. */
-static inline NPUQ_INLINED void npuq_for_each_block(const npuq_kernel_setup *setup, const npuq_tile *tile,
-                                                    bool writes_y, npuq_block_fn *step, const void *job)
-{
-    if (npuq_are_in_place(setup, tile, writes_y)) {
-        const npuq_block block = npuq_make_block(setup, tile, writes_y);
-
-        step(job, &block, 0);
-    } else {
-        npuq_for_each_staged_block(setup, tile, writes_y, step, job);
-    }
 }
 
 /* Whether a tile is one block, without rows to join, as most tiles are. */
@@ -95,34 +92,8 @@ static inline NPUQ_INLINED bool npuq_is_block(const npuq_kernel_setup *setup, co
            tile->places[NPUQ_AT_Y].col_stride == (ptrdiff_t)setup->words[NPUQ_AT_Y].size;
 }
 
-/* How many columns to take at a time when nothing else limits them. */
-size_t npuq_limit_strided_columns(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y);
-
-static inline size_t npuq_limit_staged_columns(const npuq_kernel_setup *setup, const npuq_tile *tile, bool writes_y)
-{
-    return npuq_are_in_place(setup, tile, writes_y) ? tile->cols : npuq_limit_strided_columns(setup, tile, writes_y);
-}
-
-/* The part of a tile from column col on, at most `most` columns; both multiples of 8. Returns the tile itself if `most`
- * columns hold it, else *part, where only x and y are set. */
-static inline const npuq_tile *npuq_select_columns(const npuq_kernel_setup *setup, const npuq_tile *tile, size_t col,
-                                                   size_t most, npuq_tile *part)
-{
-    if (tile->cols <= most) {
-        return tile;
-    }
-    part->rows = tile->rows;
-    part->cols = npuq_smaller(tile->cols - col, most);
-    for (int i = NPUQ_AT_X; i <= NPUQ_AT_Y; i++) {
-        part->places[i] = tile->places[i];
-        if (part->places[i].data) {
-            part->places[i].data += (ptrdiff_t)npuq_count_words(setup->words[i], col) * tile->places[i].col_stride;
-        }
-    }
-    return part;
-}
-
-/* The part of a tile from a row on, at most `most` rows; else as above. */
+/* The part of a tile from a row on, at most `most` rows. Returns the tile itself if `most` rows hold it, else *part,
+ * where only x and y are set. */
 static inline const npuq_tile *npuq_select_rows(const npuq_tile *tile, size_t row, size_t most, npuq_tile *part)
 {
     if (tile->rows <= most) {
@@ -158,16 +129,40 @@ static inline size_t npuq_count_rows_to_join(const npuq_kernel_setup *setup, con
     return tile->cols >= NPUQ_SHORT_BY_COLUMN || tile->rows == 1 ? 1 : npuq_count_joinable(setup, tile);
 }
 
-void npuq_for_each_joined(const npuq_kernel_setup *setup, const npuq_tile *tile, size_t join, npuq_block_fn *step,
-                          const void *job);
+/* ---- passes: a kernel over a tile -------------------------------------------------------------------------------- */
 
-static inline NPUQ_INLINED void npuq_for_each_joined_block(const npuq_kernel_setup *setup, const npuq_tile *tile,
-                                                           size_t join, npuq_block_fn *step, const void *job)
+/* Sets a kernel's parameters for `cols` columns from column `col` on. */
+typedef void npuq_columns_fn(void *job, size_t col, size_t cols);
+
+typedef struct npuq_pass {
+    npuq_rows_fn *kernel;
+    const void *params;       /* of the kernel */
+    bool writes_y;            /* else the kernel only reads x */
+    size_t join;              /* rows that are taken as one, at most */
+    npuq_columns_fn *columns; /* null if the parameters are set for all columns */
+    void *job;
+    size_t most_columns; /* to set parameters for; a multiple of 64, or SIZE_MAX */
+} npuq_pass;
+
+/* As many rows as follow one another: their parameters are the same. */
+#define NPUQ_ALL_ROWS SIZE_MAX
+
+/* Not inlined: the caller would keep a buffer. */
+NPUQ_NOT_INLINED void npuq_run_pass_in_parts(const npuq_kernel_setup *setup, const npuq_tile *tile,
+                                             const npuq_pass *pass);
+
+static inline NPUQ_INLINED void npuq_run_pass(const npuq_kernel_setup *setup, const npuq_tile *tile,
+                                              const npuq_pass *pass)
 {
-    if (join < 2) {
-        npuq_for_each_block(setup, tile, true, step, job);
+    if (tile->cols <= pass->most_columns && pass->join == 1 && npuq_are_in_place(setup, tile, pass->writes_y)) {
+        const npuq_block block = npuq_make_block(setup, tile, pass->writes_y);
+
+        if (pass->columns) {
+            pass->columns(pass->job, 0, tile->cols);
+        }
+        pass->kernel(&block, pass->params);
     } else {
-        npuq_for_each_joined(setup, tile, join, step, job);
+        npuq_run_pass_in_parts(setup, tile, pass);
     }
 }
 
