@@ -388,7 +388,7 @@ static void find_range(one_range *o, size_t first_row, size_t rows, const npuq_e
 {
     npuq_plan *plan = &o->plan;
     npuq_range parts[MAX_PARTS];
-    size_t columns = plan->is_flat ? PART : npuq_limit_columns(&plan->area.space, PART);
+    size_t columns = plan->way != NPUQ_IN_SPACE ? PART : npuq_limit_columns(&plan->area.space, PART);
 
     o->range = npuq_empty_range();
     plan->first_row = first_row;
@@ -500,7 +500,7 @@ void npuq_cut_whole_rows(npuq_plan *plan, const npuq_arguments *arguments, size_
         least = ROWS;
     }
     plan->block_rows = fitting < least ? least : fitting > ROWS ? ROWS : fitting;
-    if (!plan->is_small) {
+    if (plan->way != NPUQ_SMALL) {
         npuq_plan_second_pass(&plan->setup.memory, plan->block_rows, cols, x_size);
         npuq_cut_plan(plan, arguments, cols < UNIT / least ? UNIT : least * cols, NPUQ_WHOLE_ROWS);
     }
@@ -512,13 +512,13 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
     const npuq_tensor *const *tensors = arguments->tensors;
     const npuq_tensor *group_index = tensors[NPUQ_DYNAMIC_GROUP_INDEX];
     const bool per_tensor = o->quant_mode == NPUQ_PER_TENSOR;
-    const bool is_uniform = per_tensor && !tensors[SMOOTH];
+    const npuq_along along = per_tensor && !tensors[SMOOTH] ? NPUQ_ALONG_NOTHING : NPUQ_ALONG_ROWS_OR_COLUMNS;
     npuq_status status;
 
     if ((group_index || !npuq_are_dense(arguments)) && (status = npuq_check_dynamic_values(arguments)) != NPUQ_OK) {
         return status;
     }
-    const bool is_empty = !npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUP_INDEX, NPUQ_MUL, true, is_uniform);
+    const bool is_empty = !npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUP_INDEX, NPUQ_MUL, along);
 
     npuq_make_uint8_of_int8(&plan->setup);
     plan->own.dynamic.form = (uint8_t)o->form;
@@ -544,21 +544,21 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
             plan->area.space.extents[i] = 1;
         }
     }
-    npuq_finish_operands(plan, is_uniform ? NPUQ_ANY_ORDER : NPUQ_KEEP_COLUMNS);
+    npuq_finish_operands(plan, along == NPUQ_ALONG_NOTHING ? NPUQ_ANY_ORDER : NPUQ_KEEP_COLUMNS);
 
     const size_t rows = npuq_count_plan_rows(plan);
     const size_t cols = npuq_count_plan_columns(plan);
 
     if (o->step == NPUQ_APPLY || is_empty) {
         plan->block_rows = ROWS;
-        if (!plan->is_small) {
+        if (plan->way != NPUQ_SMALL) {
             npuq_cut_plan(plan, arguments, UNIT, UNIT);
         }
     } else if (per_tensor ? rows > 1 || (int64_t)cols > npuq_find_small(arguments)
                           : arguments->has_executor && cols >= LONG_ROW) {
         plan->own.dynamic.has_one_range = true;
-        plan->is_small = false;
-    } else if (!plan->is_small || rows > 1) {
+        plan->way = plan->way == NPUQ_SMALL ? NPUQ_FLAT : plan->way;
+    } else if (plan->way != NPUQ_SMALL || rows > 1) {
         npuq_cut_whole_rows(plan, arguments, cols);
     }
     return NPUQ_OK;

@@ -225,26 +225,28 @@ npuq_status npuq_plan_from_integers(npuq_plan *plan, const npuq_arguments *argum
     const bool has_row_scale = tensors[NPUQ_INTEGERS_ROW_SCALE] != NULL;
     const npuq_tensor *scale = tensors[NPUQ_INTEGERS_SCALE];
     const bool by_group = scale->ndim == 3;
-    const bool is_uniform = !has_row_scale && !by_group && is_single(scale) && is_single(tensors[NPUQ_INTEGERS_ADDEND]);
+    const npuq_along along = !has_row_scale && !by_group && is_single(scale) && is_single(tensors[NPUQ_INTEGERS_ADDEND])
+                                 ? NPUQ_ALONG_NOTHING
+                                 : NPUQ_ALONG_ROWS_OR_COLUMNS;
 
     (void)options;
     plan->own.words_have_offsets = false;
-    if (!npuq_start_plan(plan, arguments, NPUQ_INTEGERS_ROW_SCALE + 1, NPUQ_MUL, true, is_uniform)) {
+    if (!npuq_start_plan(plan, arguments, NPUQ_INTEGERS_ROW_SCALE + 1, NPUQ_MUL, along)) {
         return NPUQ_OK;
     }
     add_columns(plan, arguments, NPUQ_INTEGERS_SCALE);
     add_columns(plan, arguments, NPUQ_INTEGERS_ADDEND);
     if (has_row_scale) {
         npuq_add_by_row(plan, arguments, NPUQ_INTEGERS_ROW_SCALE);
-        plan->block_rows = plan->is_flat ? SIZE_MAX : ROWS;
+        plan->block_rows = plan->way != NPUQ_IN_SPACE ? SIZE_MAX : ROWS;
     }
     if (by_group && tensors[NPUQ_INTEGERS_X]->shape[1] == 1) { /* groups of one row: no two rows share parameters */
         plan->block_rows = 1;
     }
-    if (plan->is_small) {
+    if (plan->way == NPUQ_SMALL) {
         return NPUQ_OK;
     }
-    npuq_finish_operands(plan, is_uniform ? NPUQ_ANY_ORDER : NPUQ_KEEP_COLUMNS);
+    npuq_finish_operands(plan, along == NPUQ_ALONG_NOTHING ? NPUQ_ANY_ORDER : NPUQ_KEEP_COLUMNS);
 
     const dequant_columns columns = find_columns(plan, npuq_find_column_params(plan, NPUQ_INTEGERS_SCALE),
                                                  npuq_find_column_params(plan, NPUQ_INTEGERS_ADDEND));

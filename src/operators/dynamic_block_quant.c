@@ -75,9 +75,9 @@ static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments,
     const npuq_tensor *x = arguments->tensors[X];
     const int64_t columns = x->shape[x->ndim - 1];
     const int64_t block = o->block < columns ? o->block : columns;
-    const bool one_length = columns > 0 && columns % block == 0;
+    const npuq_along along = columns > 0 && columns % block == 0 ? NPUQ_ALONG_ROWS_OR_COLUMNS : NPUQ_ALONG_OTHERS;
 
-    if (!npuq_start_plan(plan, arguments, (int)arguments->signature->count, NPUQ_MUL, one_length, false)) {
+    if (!npuq_start_plan(plan, arguments, (int)arguments->signature->count, NPUQ_MUL, along)) {
         return NPUQ_OK;
     }
     npuq_make_uint8_of_int8(&plan->setup);
@@ -85,7 +85,7 @@ static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments,
     plan->own.dynamic.block = (size_t)block;
     plan->own.dynamic.min_scale = o->min_scale;
     npuq_add_by_row(plan, arguments, SCALE);
-    if (plan->is_flat) {
+    if (plan->way != NPUQ_IN_SPACE) {
         npuq_tile *all = &plan->area.all;
 
         all->rows = plan->units.rows = plan->units.rows * (size_t)(columns / block);
@@ -96,7 +96,7 @@ static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments,
     } else {
         npuq_finish_operands(plan, NPUQ_KEEP_COLUMNS);
     }
-    if (!plan->is_small || npuq_count_plan_rows(plan) > 1) {
+    if (plan->way != NPUQ_SMALL || npuq_count_plan_rows(plan) > 1) {
         npuq_cut_whole_rows(plan, arguments, npuq_count_plan_columns(plan));
     }
     return NPUQ_OK;

@@ -41,13 +41,13 @@ static npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, c
         npuq_check_groups(arguments->signature->op, group_index, arguments->tensors[X]->shape[0]);
 
     (void)options;
-    if (status != NPUQ_OK || !npuq_start_plan(plan, arguments, GROUP_INDEX, NPUQ_MUL, true, false)) {
+    if (status != NPUQ_OK || !npuq_start_plan(plan, arguments, GROUP_INDEX, NPUQ_MUL, NPUQ_ALONG_ROWS_OR_COLUMNS)) {
         return status;
     }
     plan->groups = npuq_find_groups(group_index);
     npuq_add_by_column(plan, arguments, SCALE);
     npuq_add_by_column(plan, arguments, OFFSET);
-    if (plan->is_small) {
+    if (plan->way == NPUQ_SMALL) {
         return NPUQ_OK;
     }
     npuq_finish_operands(plan, NPUQ_KEEP_COLUMNS);

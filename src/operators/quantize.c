@@ -124,18 +124,19 @@ static inline NPUQ_INLINED npuq_status make_plan(npuq_plan *plan, const npuq_arg
     const npuq_tensor *x = arguments->tensors[X];
     const npuq_tensor *scales = arguments->tensors[SCALES];
     const int axis = find_axis(x, scales, o);
-    const bool is_uniform = scales->shape[scales->ndim == 1 ? 0 : axis] == 1;
+    const npuq_along along = scales->shape[scales->ndim == 1 ? 0 : axis] == 1 ? NPUQ_ALONG_NOTHING
+                             : axis == x->ndim - 1                            ? NPUQ_ALONG_ROWS_OR_COLUMNS
+                                                                              : NPUQ_ALONG_OTHERS;
 
     plan->own.by_column = false;
-    if (!npuq_start_plan(plan, arguments, ZERO_POINTS + 1, o->div_mode ? NPUQ_DIV : NPUQ_MUL,
-                         is_uniform || axis == x->ndim - 1, is_uniform)) {
+    if (!npuq_start_plan(plan, arguments, ZERO_POINTS + 1, o->div_mode ? NPUQ_DIV : NPUQ_MUL, along)) {
         return NPUQ_OK;
     }
-    if (plan->is_flat) {
+    if (plan->way != NPUQ_IN_SPACE) {
         npuq_add_by_column(plan, arguments, SCALES);
         npuq_add_by_column(plan, arguments, ZERO_POINTS);
-        plan->own.by_column = !is_uniform;
-        if (plan->is_small) {
+        plan->own.by_column = along != NPUQ_ALONG_NOTHING;
+        if (plan->way == NPUQ_SMALL) {
             return NPUQ_OK;
         }
     } else {

@@ -37,15 +37,16 @@ void npuq_cut_plan(npuq_plan *plan, const npuq_arguments *arguments, size_t elem
         most_cols = most_cols == NPUQ_WHOLE_ROWS ? most_cols : npuq_smaller(most_cols, PREPARED_UNIT);
     }
     npuq_cut_units(&plan->units, npuq_count_plan_rows(plan), npuq_count_plan_columns(plan), elements,
-                   plan->is_flat || most_cols == NPUQ_WHOLE_ROWS ? most_cols
-                                                                 : npuq_limit_columns(&plan->area.space, most_cols));
+                   plan->way != NPUQ_IN_SPACE || most_cols == NPUQ_WHOLE_ROWS
+                       ? most_cols
+                       : npuq_limit_columns(&plan->area.space, most_cols));
 }
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
 void npuq_select_plan_tile(const npuq_plan *plan, size_t row, size_t rows, size_t col, size_t cols, npuq_tile *tile)
 {
-    if (!plan->is_flat) {
+    if (plan->way == NPUQ_IN_SPACE) {
         npuq_select_tile(&plan->area.space, row, rows, col, cols, tile);
         return;
     }

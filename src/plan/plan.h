@@ -27,6 +27,16 @@ typedef struct npuq_bound {
 /* This operand has other data for each group. */
 enum { NPUQ_AT_GROUPED = NPUQ_AFTER_Y };
 
+/* How the elements of a call are found. */
+typedef enum npuq_way {
+    NPUQ_IN_SPACE, /* in an index space */
+    NPUQ_FLAT,     /* rows are at an even distance in every operand: one tile is all of them */
+    NPUQ_SMALL     /* flat, and one unit: there is nothing to cut */
+} npuq_way;
+
+/* Along what a call has several parameters. Only along the first two can a call be flat. */
+typedef enum npuq_along { NPUQ_ALONG_NOTHING, NPUQ_ALONG_ROWS_OR_COLUMNS, NPUQ_ALONG_OTHERS } npuq_along;
+
 /* The work of a checked call, in units for any threads in any order. A plan may be copied: it has no pointer into
  * itself or to the caller's structures. Operands have the numbers of their arguments. */
 struct npuq_plan {
@@ -38,8 +48,7 @@ struct npuq_plan {
     size_t block_rows;      /* of a tile at most */
     size_t first_row;       /* of unit 0 */
     uint8_t operands;
-    bool is_flat;                       /* rows are at an even distance in every operand: one tile is all of them */
-    bool is_small;                      /* flat, and one unit: there is nothing to cut */
+    uint8_t way;                        /* npuq_way */
     uint8_t present;                    /* of a prepared call, by argument, as bounds: a set */
     uint8_t sizes[NPUQ_MOST_ARGUMENTS]; /* of an element; 0 if there are none */
     union {                             /* an operator's own */
@@ -100,11 +109,10 @@ static inline int64_t npuq_find_small(const npuq_arguments *arguments)
 bool npuq_start_plan_space(npuq_plan *plan, const npuq_arguments *arguments, const npuq_tensor *elements);
 void npuq_choose_memory(npuq_plan *plan, size_t elements);
 
-/* Sets all of a plan but its units, with x and y as the only operands. Returns whether there are elements. may_be_flat:
- * parameters go by row, by column, or are one for all. is_uniform: one for all. Inlined, with a constant number of
- * operands: a small call's time would go into calls and loops. */
+/* Sets all of a plan but its units, with x and y as the only operands. Returns whether there are elements. Inlined,
+ * with a constant number of operands: a small call's time would go into calls and loops. */
 static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_arguments *arguments, int operands,
-                                                npuq_affine_op op, bool may_be_flat, bool is_uniform)
+                                                npuq_affine_op op, npuq_along along)
 {
     const npuq_tensor *const *tensors = arguments->tensors;
     const npuq_storage_word x_word = arguments->infos[NPUQ_AT_X]->word;
@@ -117,7 +125,6 @@ static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_argu
     plan->groups.ends = NULL;
     plan->block_rows = SIZE_MAX;
     plan->first_row = 0;
-    plan->is_flat = may_be_flat && npuq_are_dense(arguments);
     setup->kernels = npuq_kernels();
     setup->op = (uint8_t)op;
     setup->flip = 0;
@@ -125,21 +132,21 @@ static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_argu
     setup->words[NPUQ_AT_Y] = y_word;
     setup->types[NPUQ_AT_X] = (uint8_t)arguments->infos[NPUQ_AT_X]->type;
     setup->types[NPUQ_AT_Y] = (uint8_t)(tensors[NPUQ_AT_Y] ? arguments->infos[NPUQ_AT_Y]->type : 0);
-    plan->is_small = false;
-    if (!plan->is_flat) {
+    if (along == NPUQ_ALONG_OTHERS || !npuq_are_dense(arguments)) {
+        plan->way = NPUQ_IN_SPACE;
         return npuq_start_plan_space(plan, arguments, elements);
     }
     npuq_tile *all = &plan->area.all;
     const size_t count = (size_t)arguments->counts[elements == tensors[NPUQ_AT_X] ? NPUQ_AT_X : NPUQ_AT_Y];
     size_t rows = 1;
 
-    for (int d = 0; d < elements->ndim - 1 && !is_uniform; d++) {
+    for (int d = 0; d < elements->ndim - 1 && along != NPUQ_ALONG_NOTHING; d++) {
         rows *= (size_t)elements->shape[d];
     }
     /* Written twice here: a copy of what was just written would wait for it. */
-    plan->units.cols = all->cols = is_uniform           ? count
-                                   : elements->ndim > 0 ? (size_t)elements->shape[elements->ndim - 1]
-                                                        : 1;
+    plan->units.cols = all->cols = along == NPUQ_ALONG_NOTHING ? count
+                                   : elements->ndim > 0        ? (size_t)elements->shape[elements->ndim - 1]
+                                                               : 1;
     plan->units.rows = all->rows = rows;
     all->unit = 0;
     all->repeat = 1;
@@ -157,8 +164,8 @@ static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_argu
             all->places[i].col_stride = word.size;
         }
     }
-    plan->is_small = (int64_t)count <= npuq_find_small(arguments);
-    if (plan->is_small) {
+    plan->way = (int64_t)count <= npuq_find_small(arguments) ? NPUQ_SMALL : NPUQ_FLAT;
+    if (plan->way == NPUQ_SMALL) {
         plan->units.count = 1;
         setup->memory = npuq_plan_cached_memory();
     } else {
@@ -176,7 +183,7 @@ static inline void npuq_add_by_row(npuq_plan *plan, const npuq_arguments *argume
         return;
     }
     plan->setup.types[i] = (uint8_t)arguments->infos[i]->type;
-    if (plan->is_flat) {
+    if (plan->way != NPUQ_IN_SPACE) {
         plan->area.all.places[i].data = tensor->data;
         plan->area.all.places[i].row_stride = arguments->infos[i]->word.size;
         plan->area.all.places[i].col_stride = 0;
@@ -199,7 +206,7 @@ static inline void npuq_add_by_column(npuq_plan *plan, const npuq_arguments *arg
     const bool is_one = last < 0 || tensor->shape[last] <= 1; /* without elements, strides may be any */
 
     plan->setup.types[i] = (uint8_t)arguments->infos[i]->type;
-    if (plan->is_flat) {
+    if (plan->way != NPUQ_IN_SPACE) {
         plan->area.all.places[i].data = tensor->data;
         plan->area.all.places[i].row_stride = 0;
         plan->area.all.places[i].col_stride = is_one ? 0 : size;
@@ -216,7 +223,7 @@ static inline void npuq_add_by_column(npuq_plan *plan, const npuq_arguments *arg
 
 static inline void npuq_finish_operands(npuq_plan *plan, npuq_freedom freedom)
 {
-    if (!plan->is_flat) {
+    if (plan->way == NPUQ_IN_SPACE) {
         npuq_normalise_space(&plan->area.space, freedom);
     }
 }
@@ -225,30 +232,30 @@ static inline npuq_params npuq_find_column_params(const npuq_plan *plan, int ope
 {
     const npuq_space *space = &plan->area.space;
 
-    return plan->is_flat ? npuq_make_params(&plan->setup, &plan->area.all, operand)
-                         : (npuq_params){space->data[operand], space->strides[space->ndim - 1][operand],
-                                         plan->setup.types[operand], space->run_columns, 0};
+    return plan->way != NPUQ_IN_SPACE ? npuq_make_params(&plan->setup, &plan->area.all, operand)
+                                      : (npuq_params){space->data[operand], space->strides[space->ndim - 1][operand],
+                                                      plan->setup.types[operand], space->run_columns, 0};
 }
 
 /* Whether columns are not contiguous, and whether columns lie further apart than rows. */
 static inline bool npuq_is_strided(const npuq_plan *plan, int operand)
 {
-    return !plan->is_flat && !npuq_operand_is_contiguous(&plan->area.space, operand);
+    return plan->way == NPUQ_IN_SPACE && !npuq_operand_is_contiguous(&plan->area.space, operand);
 }
 
 static inline bool npuq_is_column_major(const npuq_plan *plan, int operand)
 {
-    return !plan->is_flat && npuq_operand_is_column_major(&plan->area.space, operand);
+    return plan->way == NPUQ_IN_SPACE && npuq_operand_is_column_major(&plan->area.space, operand);
 }
 
 static inline size_t npuq_count_plan_rows(const npuq_plan *plan)
 {
-    return plan->is_flat ? plan->area.all.rows : npuq_count_rows(&plan->area.space);
+    return plan->way != NPUQ_IN_SPACE ? plan->area.all.rows : npuq_count_rows(&plan->area.space);
 }
 
 static inline size_t npuq_count_plan_columns(const npuq_plan *plan)
 {
-    return plan->is_flat ? plan->area.all.cols : npuq_count_columns(&plan->area.space);
+    return plan->way != NPUQ_IN_SPACE ? plan->area.all.cols : npuq_count_columns(&plan->area.space);
 }
 
 /* Cuts a plan that is not small into units of about `elements` elements and at most `most_cols` columns. */
@@ -284,7 +291,8 @@ static inline NPUQ_INLINED npuq_status npuq_check_call(npuq_arguments *arguments
 
 static inline bool npuq_is_one_tile(const npuq_plan *plan)
 {
-    return plan->is_flat && plan->units.count == 1 && plan->block_rows >= plan->area.all.rows && !plan->groups.ends;
+    return plan->way != NPUQ_IN_SPACE && plan->units.count == 1 && plan->block_rows >= plan->area.all.rows &&
+           !plan->groups.ends;
 }
 
 void npuq_run_units(const npuq_plan *plan, size_t begin, size_t end);
@@ -308,7 +316,7 @@ static inline NPUQ_INLINED npuq_status npuq_call_inlined(const npuq_operator *op
         (status = make_plan(&plan, &arguments, options)) != NPUQ_OK) {
         return status;
     }
-    if (plan.is_small && npuq_is_one_tile(&plan)) {
+    if (plan.way == NPUQ_SMALL && npuq_is_one_tile(&plan)) {
         const npuq_fp_state caller = npuq_fp_enter();
 
         compute(&plan, &plan.area.all);

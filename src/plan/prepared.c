@@ -158,8 +158,8 @@ npuq_status npuq_call_rebind(npuq_call *call, npuq_operand operand, const void *
     if ((status = check_bound(plan, i, to)) == NPUQ_OK) {
         char *const opaque = (char *)call->opaque;
         const char *from = plan->bounds[i].data;
-        const size_t slot = plan->is_flat ? offsetof(npuq_plan, area.all.places) + i * sizeof(npuq_place)
-                                          : offsetof(npuq_plan, area.space.data) + i * sizeof(char *);
+        const size_t slot = plan->way != NPUQ_IN_SPACE ? offsetof(npuq_plan, area.all.places) + i * sizeof(npuq_place)
+                                                       : offsetof(npuq_plan, area.space.data) + i * sizeof(char *);
         char *here;
 
         memcpy(opaque + offsetof(npuq_plan, bounds) + i * sizeof(npuq_bound), (const void *)&to, sizeof to);
