@@ -309,7 +309,7 @@ class AddingAnOperator(unittest.TestCase):
     def test_files(self):
         listed = re.findall(r"^\| `([^`]+)` \|", read(DOCS, "adding-an-operator.md"), re.MULTILINE)
         for path in listed:
-            self.assertGreater(self.names(path), len(OPERATORS) / 2, path)
+            self.assertGreater(self.names(path), 1, path)
         for folder in self.FOLDERS:
             for at, folders, files in os.walk(os.path.join(SOURCE, folder)):
                 folders[:] = [name for name in folders if name not in ("corpus", "mutation", "results", "__pycache__")]
