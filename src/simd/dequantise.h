@@ -41,17 +41,19 @@ INLINE void assume_dequantising(dequantise_spec k)
     assume(npuq_is_integer(k.x) && (npuq_is_float(k.y) || k.y == NPUQ_TYPE_INT8));
 }
 
-INLINE dequantise_parameters load_dequantise_parameters(const dequantise_call *c, size_t row)
+#define NPUQ_STEP(NAME) NPUQ_KERNEL(dequantise, NAME)
+#define NPUQ_PARAMETERS dequantise_parameters
+
+INLINE dequantise_parameters NPUQ_STEP(load)(const void *call, size_t row)
 {
+    const dequantise_call *c = call;
+
+    assume_dequantising(c->k);
     return (dequantise_parameters){.call = *c,
                                    .scale = chunk_set(*c->all.scale),
                                    .offset = chunk_set(c->all.offset ? *c->all.offset : 0.0f),
                                    .row_scale = chunk_set(c->all.row_scale ? c->all.row_scale[row] : 1.0f)};
 }
-
-#define NPUQ_STEP(NAME) NPUQ_KERNEL(dequantise, NAME)
-#define NPUQ_PARAMETERS dequantise_parameters
-#include "driver.h"
 
 INLINE unsigned find_form(dequantise_spec k, const npuq_dequant_params *p)
 {
@@ -120,20 +122,12 @@ INLINE store_check NPUQ_STEP(columns)(const dequantise_parameters *p, const rows
     return p->never_nan ? done : join_checks(here, done, npuq_is_float(k.y));
 }
 
-NOINLINE void NPUQ_STEP(columns_exact)(const rows *r, size_t count, size_t at, size_t n)
-{
-    const dequantise_call *c = r->call;
-
-    (void)count;
-    assume_dequantising(c->k);
-    const dequantise_parameters p = load_dequantise_parameters(c, r->first);
-    NPUQ_STEP(run_exact)(&p, r, 1, at, n);
-}
-
 INLINE step NPUQ_STEP(describe)(const dequantise_parameters *p)
 {
     return (step){npuq_word_of(p->call.k.x), npuq_word_of(p->call.k.y), npuq_is_float(p->call.k.y), false, false};
 }
+
+#include "driver.h"
 
 /* Whether finite parameters rule out a NaN; none goes by column then. For int32 they would, too, but with less to do
  * for each line, rows in the second-level cache were slower. */
@@ -184,7 +178,7 @@ INLINE void dequantise_rows(const npuq_block *b, dequantise_call call)
     const bool fails = count > 0 && may_rule_out_nan(call.k) && !are_finite(&call.all);
     for (size_t i = 0; i < count; i++) {
         const rows r = select_rows(b, i, &for_exact);
-        const dequantise_parameters p = load_dequantise_parameters(&call, r.first);
+        const dequantise_parameters p = NPUQ_STEP(load)(&call, r.first);
 
         if (in_place) { /* a strip that is stored cannot be computed again */
             NPUQ_STEP(run_exact)(&p, &r, 1, 0, b->n);

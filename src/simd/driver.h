@@ -1,22 +1,45 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The order of a step's columns: in strips that are stored and then checked, or in streams. Knows no type and no
- * arithmetic. A step defines NPUQ_STEP, which names its functions, and NPUQ_PARAMETERS, the type of its loaded
- * parameters. It then includes this file, which has no guard, and defines the functions that are declared first. As
- * constant pointers, gcc would inline these too late: kernels took a third longer. */
+ * arithmetic. It has no guard. A step defines NPUQ_STEP, which names its functions, NPUQ_PARAMETERS, the type of its
+ * loaded parameters, and these functions:
+ *   load(call, row): the parameters of a row, from the call of its rows. It assumes what is known of all kernels
+ *   describe(p): the step's constants
+ *   columns(p, r, count, at, n, how, done): computes n columns of each of count rows from column `at` on. The result
+ *     joins `done` and the new checks
+ * Then it includes this file, and defines run(). As constant pointers, gcc would inline these too late: kernels took a
+ * third longer. */
 #include "rows.h"
-
-INLINE step NPUQ_STEP(describe)(const NPUQ_PARAMETERS *p);
-
-/* Computes n columns of each of count rows from column `at` on. The result joins `done` and the new checks. */
-INLINE store_check NPUQ_STEP(columns)(const NPUQ_PARAMETERS *p, const rows *r, size_t count, size_t at, size_t n,
-                                      stores how, store_check done);
-
-/* Does so for any values: loads parameters, and calls run_exact(). All kernels share it, without constant types and
- * operation: a copy in every kernel would be as much code as all else. */
-NOINLINE void NPUQ_STEP(columns_exact)(const rows *r, size_t count, size_t at, size_t n);
 
 /* Calls run_chunks(), with a loop for each of the usual cases. */
 INLINE size_t NPUQ_STEP(run)(const NPUQ_PARAMETERS *p, const rows *r, size_t count, size_t at);
+
+/* Computes n columns from column `first` on, for any values. */
+INLINE void NPUQ_STEP(run_exact)(const NPUQ_PARAMETERS *p, const rows *all, size_t count, size_t first, size_t n)
+{
+    rows r = *all;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t at = first;
+
+        for (; at + CHUNK <= first + n; at += CHUNK) {
+            (void)NPUQ_STEP(columns)(p, &r, 1, at, CHUNK, EXACT, start_check());
+        }
+        if (at < first + n) {
+            (void)NPUQ_STEP(columns)(p, &r, 1, at, first + n - at, TAIL, start_check());
+        }
+        r.x += r.x_stride;
+        r.y += r.y_stride;
+    }
+}
+
+/* Does so, and loads the parameters. All kernels share it, without constant types and operation: a copy in every kernel
+ * would be as much code as all else. */
+NOINLINE void NPUQ_STEP(columns_exact)(const rows *r, size_t count, size_t at, size_t n)
+{
+    const NPUQ_PARAMETERS p = NPUQ_STEP(load)(r->call, r->first);
+
+    NPUQ_STEP(run_exact)(&p, r, count, at, n);
+}
 
 /* Computes chunks from column `at` on, up to the first strip whose check fails, or up to the tail; returns where that
  * begins. Calls nothing: around a call, compilers keep in memory the values that all chunks share. */
@@ -128,23 +151,5 @@ INLINE void NPUQ_STEP(run_rows)(const NPUQ_PARAMETERS *p, rows local_row, size_t
         } else {
             at = NPUQ_STEP(run_rest)(&r, count, from, at, d);
         }
-    }
-}
-
-INLINE void NPUQ_STEP(run_exact)(const NPUQ_PARAMETERS *p, const rows *all, size_t count, size_t first, size_t n)
-{
-    rows r = *all;
-
-    for (size_t i = 0; i < count; i++) {
-        size_t at = first;
-
-        for (; at + CHUNK <= first + n; at += CHUNK) {
-            (void)NPUQ_STEP(columns)(p, &r, 1, at, CHUNK, EXACT, start_check());
-        }
-        if (at < first + n) {
-            (void)NPUQ_STEP(columns)(p, &r, 1, at, first + n - at, TAIL, start_check());
-        }
-        r.x += r.x_stride;
-        r.y += r.y_stride;
     }
 }

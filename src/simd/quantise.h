@@ -62,8 +62,14 @@ INLINE bool may_flip(quantise_spec k)
     return k.y == NPUQ_TYPE_INT8 && k.op == NPUQ_MUL;
 }
 
-INLINE quantise_parameters load_quantise_parameters(const quantise_call *c, size_t row)
+#define NPUQ_STEP(NAME) NPUQ_KERNEL(quantise, NAME)
+#define NPUQ_PARAMETERS quantise_parameters
+
+INLINE quantise_parameters NPUQ_STEP(load)(const void *call, size_t row)
 {
+    const quantise_call *c = call;
+
+    assume_quantising(c->k);
     const bool by_row = c->k.from == BY_ROW || c->k.from == BY_ROW_SMOOTH;
     const float row_scale = by_row ? c->all.scale[row * c->step] : 0.0f;
     const float row_offset = by_row ? c->all.offset[row * c->step] : 0.0f;
@@ -96,10 +102,6 @@ INLINE vchunk load_run_scales(const float *scales, unsigned log2, size_t at, boo
     }
     return order_like_x(of_vectors, unpack_order);
 }
-
-#define NPUQ_STEP(NAME) NPUQ_KERNEL(quantise, NAME)
-#define NPUQ_PARAMETERS quantise_parameters
-#include "driver.h"
 
 /* Whether rows from memory share parameters by column: slower where a chunk is less than a line. */
 INLINE bool may_share_streams(quantise_spec k)
@@ -178,15 +180,6 @@ INLINE store_check NPUQ_STEP(columns)(const quantise_parameters *all, const rows
     return done;
 }
 
-NOINLINE void NPUQ_STEP(columns_exact)(const rows *r, size_t count, size_t at, size_t n)
-{
-    const quantise_call *c = r->call;
-
-    assume_quantising(c->k);
-    const quantise_parameters p = load_quantise_parameters(c, r->first);
-    NPUQ_STEP(run_exact)(&p, r, count, at, n);
-}
-
 INLINE step NPUQ_STEP(describe)(const quantise_parameters *p)
 {
     const quantise_spec k = p->call.k;
@@ -195,6 +188,8 @@ INLINE step NPUQ_STEP(describe)(const quantise_parameters *p)
 
     return (step){npuq_word_of(k.x), npuq_word_of(k.y), false, IN_PAIRS(k.from) && k.op == NPUQ_MUL, prefetches};
 }
+
+#include "driver.h"
 
 /* The XOR for uint8 takes 3 % of the time, so int8 has loops without. Only where nothing is added, as in dynamic
  * quantisation, does uint8 have a loop. Elsewhere uint8 takes the exact path. */
@@ -232,7 +227,7 @@ FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const npuq_
     assume(k.from == BY_ROW || k.from == BY_ROW_SMOOTH);
     for (size_t i = 0; i < b->rows; i++) {
         const rows r = select_rows(b, i, &for_exact);
-        const quantise_parameters p = load_quantise_parameters(&call, r.first);
+        const quantise_parameters p = NPUQ_STEP(load)(&call, r.first);
         const bool fails = k.op == NPUQ_DIV ? FAST_DIVIDE && !p.invertible_scale : flips_without_loop(&p);
 
         NPUQ_STEP(run_rows)(&p, r, 1, b->hints.from_memory, fails, &d);
@@ -249,7 +244,7 @@ FOR_TYPES void quantise_by_run(const npuq_block *b, quantise_spec k, const npuq_
 
     assume_quantising(k);
     assume(k.from == BY_RUN);
-    const quantise_parameters p = load_quantise_parameters(&call, 0);
+    const quantise_parameters p = NPUQ_STEP(load)(&call, 0);
 
     NPUQ_STEP(run_rows)(&p, select_rows(b, 0, &for_exact), 1, stream, flips_without_loop(&p), &d);
 }
@@ -303,7 +298,7 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
     while (i < b->rows) {
         const size_t count = share && i + SHARING <= b->rows ? SHARING : 1;
         const rows r = select_rows(b, i, &for_exact);
-        const quantise_parameters p = load_quantise_parameters(&call, i);
+        const quantise_parameters p = NPUQ_STEP(load)(&call, i);
 
         if (stream) {
             const rows local_row = r;
