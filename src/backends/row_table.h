@@ -20,11 +20,11 @@
 /* DO(name, X) */
 #define NPUQ_EACH_RANGE(DO) DO(f32, FLOAT32) DO(f16, FLOAT16) DO(bf16, BFLOAT16)
 
-/* DO(name, Y, X) for what comes from integers */
+/* DO(name, Y, X) for what comes from integers; TO_BF16(name, Y, X) for what becomes bfloat16 */
 #define NPUQ_EACH_INTEGER_X(DO, y, Y) DO(y##_from_i8, Y, INT8) DO(y##_from_i4, Y, QUINT4X2) DO(y##_from_i32, Y, INT32)
-#define NPUQ_EACH_DEQUANT(DO)                                                                                          \
+#define NPUQ_EACH_DEQUANT(DO, TO_BF16)                                                                                 \
     NPUQ_EACH_INTEGER_X(DO, f32, FLOAT32)                                                                              \
-    NPUQ_EACH_INTEGER_X(DO, f16, FLOAT16) NPUQ_EACH_INTEGER_X(DO, bf16, BFLOAT16) DO(i8_from_i32, INT8, INT32)
+    NPUQ_EACH_INTEGER_X(DO, f16, FLOAT16) NPUQ_EACH_INTEGER_X(TO_BF16, bf16, BFLOAT16) DO(i8_from_i32, INT8, INT32)
 
 /* DO(name, P) for the parameters that are widened */
 #define NPUQ_EACH_PARAMETER(DO) DO(f16, FLOAT16) DO(bf16, BFLOAT16) DO(i8, INT8) DO(u8, UINT8) DO(i32, INT32)
@@ -33,17 +33,19 @@
 #define NPUQ_QUOTIENT_ENTRY(name, Y, X) .quantise[NPUQ_DIV][NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(divide, name),
 #define NPUQ_RANGE_ENTRY(name, X)       .range[NPUQ_TYPE_##X] = NPUQ_KERNEL(find, range_from_##name),
 #define NPUQ_DEQUANT_ENTRY(name, Y, X)  .dequantise[NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(dequantise, name),
+#define NPUQ_CONVERT_ENTRY(name, Y, X)  .dequantise[NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(convert, name),
 #define NPUQ_WIDEN_ENTRY(name, P)       .widen[NPUQ_TYPE_##P] = NPUQ_KERNEL(widen, f32_from_##name),
 
 #define NPUQ_RUN_MAGNITUDES_ENTRY(name, X) .run_magnitudes[NPUQ_TYPE_##X] = NPUQ_KERNEL(find, run_magnitudes_of_##name),
 
-#define NPUQ_ROW_TABLE                                                                                                 \
+#define NPUQ_ROW_TABLE NPUQ_ROW_TABLE_WITH(NPUQ_DEQUANT_ENTRY)
+#define NPUQ_ROW_TABLE_WITH(TO_BF16_ENTRY)                                                                             \
     {                                                                                                                  \
         NPUQ_EACH_PRODUCT(NPUQ_PRODUCT_ENTRY)                                                                          \
         NPUQ_EACH_QUOTIENT(NPUQ_QUOTIENT_ENTRY)                                                                        \
         NPUQ_EACH_RANGE(NPUQ_RANGE_ENTRY)                                                                              \
         NPUQ_EACH_RANGE(NPUQ_RUN_MAGNITUDES_ENTRY)                                                                     \
-        NPUQ_EACH_DEQUANT(NPUQ_DEQUANT_ENTRY)                                                                          \
+        NPUQ_EACH_DEQUANT(NPUQ_DEQUANT_ENTRY, TO_BF16_ENTRY)                                                           \
         NPUQ_EACH_PARAMETER(NPUQ_WIDEN_ENTRY).short_rows = NPUQ_KERNEL(find, short_ranges),                            \
         .parameters = NPUQ_KERNEL(compute, scales), .pack = NPUQ_KERNEL(pack, quant_params),                           \
         .unpack = NPUQ_KERNEL(unpack, quant_params), .word_bits = NPUQ_KERNEL(find, word_bits),                        \

@@ -6,7 +6,4 @@
 const npuq_row_kernels npuq_rows_avx512 = NPUQ_ROW_TABLE;
 
 /* The same table, with other kernels to bfloat16. */
-#define dequantise_bf16_from_i8_avx512  convert_bf16_from_i8_avx512
-#define dequantise_bf16_from_i4_avx512  convert_bf16_from_i4_avx512
-#define dequantise_bf16_from_i32_avx512 convert_bf16_from_i32_avx512
-const npuq_row_kernels npuq_rows_avx512_bf16 = NPUQ_ROW_TABLE;
+const npuq_row_kernels npuq_rows_avx512_bf16 = NPUQ_ROW_TABLE_WITH(NPUQ_CONVERT_ENTRY);

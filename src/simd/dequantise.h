@@ -188,27 +188,20 @@ INLINE void dequantise_rows(const npuq_block *b, dequantise_call call)
     }
 }
 
-#define DEQUANT(NAME, Y, X)                                                                                            \
-    static void NPUQ_KERNEL(dequantise, NAME)(const npuq_block *b, const void *params)                                 \
+#define DEFINE_DEQUANT(VERB, CONVERTS, NAME, Y, X)                                                                     \
+    static void NPUQ_KERNEL(VERB, NAME)(const npuq_block *b, const void *params)                                       \
     {                                                                                                                  \
         const npuq_dequant_params *p = params;                                                                         \
                                                                                                                        \
         assert(npuq_is_valid_dequant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, p));                                             \
-        dequantise_rows(b, (dequantise_call){{NPUQ_TYPE_##Y, NPUQ_TYPE_##X, false, 0}, *p});                           \
+        dequantise_rows(b, (dequantise_call){{NPUQ_TYPE_##Y, NPUQ_TYPE_##X, CONVERTS, 0}, *p});                        \
     }
 
-NPUQ_EACH_DEQUANT(DEQUANT)
+#define DEQUANT(...) DEFINE_DEQUANT(dequantise, false, __VA_ARGS__)
+NPUQ_EACH_DEQUANT(DEQUANT, DEQUANT)
 
 #ifdef CONVERTS_BF16
-#define CONVERT(NAME, Y, X)                                                                                            \
-    static void NPUQ_KERNEL(convert, NAME)(const npuq_block *b, const void *params)                                    \
-    {                                                                                                                  \
-        const npuq_dequant_params *p = params;                                                                         \
-                                                                                                                       \
-        assert(npuq_is_valid_dequant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, p));                                             \
-        dequantise_rows(b, (dequantise_call){{NPUQ_TYPE_##Y, NPUQ_TYPE_##X, true, 0}, *p});                            \
-    }
-
+#define CONVERT(...) DEFINE_DEQUANT(convert, true, __VA_ARGS__)
 NPUQ_EACH_INTEGER_X(CONVERT, bf16, BFLOAT16)
 #endif
 
