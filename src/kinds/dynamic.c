@@ -30,9 +30,8 @@ enum {
     OFFSET_OR_MAX = NPUQ_DYNAMIC_OFFSET_OR_MAX
 };
 
-/* A tensor or a long row with one range. No prepared call has one. */
-typedef struct one_range {
-    npuq_plan plan;
+/* The one range of a tensor or a long row, and what is made of it. */
+typedef struct npuq_one_range {
     npuq_range *parts; /* its units' */
     npuq_range range;
     float scale;
@@ -366,7 +365,7 @@ void npuq_quantise_by_parameters(const npuq_plan *plan, const npuq_tile *tile)
 static void find_range_of_part(const npuq_plan *plan, const npuq_tile *tile)
 {
     const npuq_params smooth = npuq_make_params(&plan->setup, tile, SMOOTH);
-    npuq_range *part = &((const one_range *)plan)->parts[tile->unit];
+    npuq_range *part = &plan->own.dynamic.of.one->parts[tile->unit];
     row_values v;
 
     find_ranges(&plan->setup, tile, &smooth, &v);
@@ -377,16 +376,16 @@ static void find_range_of_part(const npuq_plan *plan, const npuq_tile *tile)
 
 static void requantise_part(const npuq_plan *plan, const npuq_tile *tile)
 {
-    const one_range *o = (const one_range *)plan;
+    const one_range *o = plan->own.dynamic.of.one;
     const npuq_params smooth = npuq_make_params(&plan->setup, tile, SMOOTH);
 
     requantise(&plan->setup, tile, &smooth, &o->inverse_scale, &o->offset, NPUQ_ONE);
 }
 
-/* Sets o->range to the one range of these rows. Their units stay set. */
-static void find_range(one_range *o, size_t first_row, size_t rows, const npuq_executor *executor)
+/* Finds the one range of these rows. Their units stay set. */
+static void find_range(npuq_plan *plan, size_t first_row, size_t rows, const npuq_executor *executor)
 {
-    npuq_plan *plan = &o->plan;
+    one_range *o = plan->own.dynamic.of.one;
     npuq_range parts[MAX_PARTS];
     size_t columns = plan->way != NPUQ_IN_SPACE ? PART : npuq_limit_columns(&plan->area.space, PART);
 
@@ -415,13 +414,14 @@ static void find_range(one_range *o, size_t first_row, size_t rows, const npuq_e
 }
 
 /* Not inlined: the caller would keep these values while the executor runs. */
-static NPUQ_NOT_INLINED void find_parameters_of_range(one_range *o)
+static NPUQ_NOT_INLINED void find_parameters_of_range(const npuq_plan *plan)
 {
+    one_range *o = plan->own.dynamic.of.one;
     row_values v;
 
     v.hi[0] = o->range.hi;
     v.lo[0] = o->range.lo;
-    find_parameters(o->plan.setup.kernels, o->plan.own.dynamic.form, o->plan.setup.types[Y], 1, &v);
+    find_parameters(plan->setup.kernels, plan->own.dynamic.form, plan->setup.types[Y], 1, &v);
     o->scale = v.scale[0];
     o->offset = v.offset[0];
     o->inverse_scale = v.inverse_scale[0];
@@ -430,39 +430,40 @@ static NPUQ_NOT_INLINED void find_parameters_of_range(one_range *o)
 /* A tensor, or one row after the other; the executor gets the units of each. */
 static NPUQ_NOT_INLINED void run_one_range(const npuq_plan *of_call, const npuq_executor *executor)
 {
-    one_range o = {.plan = *of_call};
-    npuq_plan *plan = &o.plan;
-    const bool only_ranges = plan->compute == npuq_put_ranges;
-    const size_t all = npuq_count_plan_rows(plan);
-    const size_t together = plan->own.dynamic.is_per_tensor ? all : 1;
+    npuq_plan plan = *of_call;
+    one_range o;
+    const bool only_ranges = plan.own.dynamic.step == NPUQ_FIND_RANGES;
+    const size_t all = npuq_count_plan_rows(&plan);
+    const size_t together = plan.own.dynamic.shared == NPUQ_SHARED_TENSOR ? all : 1;
 
+    plan.own.dynamic.of.one = &o;
     for (size_t row = 0; row < all; row += together) {
         npuq_tile tile;
 
-        find_range(&o, row, together, executor);
-        npuq_select_plan_tile(plan, row, 1, 0, npuq_count_plan_columns(plan), &tile);
+        find_range(&plan, row, together, executor);
+        npuq_select_plan_tile(&plan, row, 1, 0, npuq_count_plan_columns(&plan), &tile);
 
         const npuq_fp_state caller = npuq_fp_enter(); /* x87 may trap when it copies a subnormal */
         if (only_ranges) {
             put(&tile, &o.range.lo, &o.range.hi);
         } else {
-            find_parameters_of_range(&o);
+            find_parameters_of_range(&plan);
             put(&tile, &o.scale, &o.offset);
         }
         npuq_fp_leave(&caller);
         if (!only_ranges) {
-            plan->compute = requantise_part;
-            npuq_run_plan(plan, executor);
+            plan.compute = requantise_part;
+            npuq_run_plan(&plan, executor);
         }
     }
 }
 
 void npuq_run_dynamic(npuq_plan *plan, const npuq_executor *executor)
 {
-    if (plan->own.dynamic.has_one_range) {
-        run_one_range(plan, executor);
-    } else {
+    if (plan->own.dynamic.shared == NPUQ_SHARED_NONE) {
         npuq_run_plan(plan, executor);
+    } else {
+        run_one_range(plan, executor);
     }
 }
 
@@ -522,9 +523,9 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
 
     npuq_make_uint8_of_int8(&plan->setup);
     plan->own.dynamic.form = (uint8_t)o->form;
-    plan->own.dynamic.is_per_tensor = per_tensor;
+    plan->own.dynamic.step = (uint8_t)o->step;
+    plan->own.dynamic.shared = NPUQ_SHARED_NONE;
     plan->own.dynamic.is_empty = is_empty;
-    plan->own.dynamic.has_one_range = false;
     if (is_empty && (o->step != NPUQ_FIND_RANGES || npuq_count_elements(tensors[SCALE_OR_MIN]) == 0)) {
         return NPUQ_OK;
     }
@@ -556,7 +557,7 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
         }
     } else if (per_tensor ? rows > 1 || (int64_t)cols > npuq_find_small(arguments)
                           : arguments->has_executor && cols >= LONG_ROW) {
-        plan->own.dynamic.has_one_range = true;
+        plan->own.dynamic.shared = per_tensor ? NPUQ_SHARED_TENSOR : NPUQ_SHARED_ROW;
         plan->way = plan->way == NPUQ_SMALL ? NPUQ_FLAT : plan->way;
     } else if (plan->way != NPUQ_SMALL || rows > 1) {
         npuq_cut_whole_rows(plan, arguments, cols);

@@ -25,6 +25,9 @@ typedef enum npuq_dynamic_step {
     NPUQ_APPLY         /* gives y, from scale and offset, or in the symmetric form from min and max */
 } npuq_dynamic_step;
 
+/* What the units of a call have one range of. */
+typedef enum npuq_shared_range { NPUQ_SHARED_NONE, NPUQ_SHARED_ROW, NPUQ_SHARED_TENSOR } npuq_shared_range;
+
 typedef struct npuq_dynamic_options {
     npuq_dynamic_step step;
     npuq_dynamic_form form;

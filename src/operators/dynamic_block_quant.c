@@ -82,7 +82,7 @@ static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments,
     }
     npuq_make_uint8_of_int8(&plan->setup);
     plan->own.dynamic.form = NPUQ_SYMMETRIC_BLOCK;
-    plan->own.dynamic.block = (size_t)block;
+    plan->own.dynamic.of.block = (size_t)block;
     plan->own.dynamic.min_scale = o->min_scale;
     npuq_add_by_row(plan, arguments, SCALE);
     if (plan->way != NPUQ_IN_SPACE) {
@@ -106,7 +106,7 @@ static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments,
 static void quantise_part(const npuq_plan *plan, const npuq_tile *tile, size_t row, size_t first, size_t rows,
                           bool of_one_row)
 {
-    const size_t block = plan->own.dynamic.block;
+    const size_t block = plan->own.dynamic.of.block;
     npuq_tile part = *tile;
 
     part.rows = rows;
@@ -130,7 +130,7 @@ enum { FEW_BLOCKS = 4 };
 
 static void quantise_blocks(const npuq_plan *plan, const npuq_tile *tile)
 {
-    const size_t block = plan->own.dynamic.block;
+    const size_t block = plan->own.dynamic.of.block;
     const size_t whole = tile->cols / block;
     const npuq_place *x = &tile->places[X];
     const npuq_place *y = &tile->places[Y];

@@ -55,12 +55,15 @@ struct npuq_plan {
         bool by_column;
         bool words_have_offsets;
         struct {
-            size_t block;       /* columns, of dynamic_block_quant */
+            union {
+                size_t block;               /* columns, of dynamic_block_quant */
+                struct npuq_one_range *one; /* of others, while units share a range; never in a prepared call */
+            } of;
             uint32_t min_scale; /* the bits of a float */
             uint8_t form;       /* npuq_dynamic_form */
-            bool is_per_tensor;
-            bool is_empty; /* x, of which ranges are put even so */
-            bool has_one_range;
+            uint8_t step;       /* npuq_dynamic_step */
+            uint8_t shared;     /* npuq_shared_range */
+            bool is_empty;      /* x, of which ranges are put even so */
         } dynamic;
     } own;
     union {
