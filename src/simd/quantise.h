@@ -28,8 +28,8 @@ typedef struct quantise_spec {
 typedef struct quantise_call {
     quantise_spec k;
     npuq_quant_params all;
-    size_t step;  /* from an offset to the next: 1 of NPUQ_BY_ROW and NPUQ_BY_COLUMN, else 0 */
-    uint8_t flip; /* see npuq_block */
+    size_t stride; /* from an offset to the next: 1 of NPUQ_BY_ROW and NPUQ_BY_COLUMN, else 0 */
+    uint8_t flip;  /* see npuq_block */
 } quantise_call;
 
 typedef struct quantise_parameters {
@@ -71,8 +71,8 @@ INLINE quantise_parameters NPUQ_STEP(load)(const void *call, size_t row)
 
     assume_quantising(c->k);
     const bool by_row = c->k.from == BY_ROW || c->k.from == BY_ROW_SMOOTH;
-    const float row_scale = by_row ? c->all.scale[row * c->step] : 0.0f;
-    const float row_offset = by_row ? c->all.offset[row * c->step] : 0.0f;
+    const float row_scale = by_row ? c->all.scale[row * c->stride] : 0.0f;
+    const float row_offset = by_row ? c->all.offset[row * c->stride] : 0.0f;
     const vchunk scale = chunk_set(row_scale);
 
     return (quantise_parameters){.call = *c,
@@ -82,7 +82,7 @@ INLINE quantise_parameters NPUQ_STEP(load)(const void *call, size_t row)
                                  .invertible_scale = FAST_DIVIDE && chunk_is_invertible(scale),
                                  .flips = c->flip != 0,
                                  .adds = by_row ? row_offset != 0.0f
-                                                : c->k.from == BY_COLUMN && (c->step != 0 || *c->all.offset != 0.0f)};
+                                                : c->k.from == BY_COLUMN && (c->stride != 0 || *c->all.offset != 0.0f)};
 }
 
 /* The scales of a chunk: one for all, one for each half, or one for each vector. */
@@ -160,7 +160,7 @@ INLINE store_check NPUQ_STEP(columns)(const quantise_parameters *all, const rows
     if (k.from == BY_COLUMN) {
         p.scale = order_like_x(load_parameters(c->all.scale + at, n, tail), unpack_order);
         if (p.adds) {
-            p.offset = order_like_x(load_parameters(c->all.offset + at * c->step, n, tail), unpack_order);
+            p.offset = order_like_x(load_parameters(c->all.offset + at * c->stride, n, tail), unpack_order);
         }
         if (by_inverse) {
             p.inverse = chunk_div(chunk_set(1.0f), p.scale);
@@ -275,7 +275,7 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
     /* Where a CPU reads fastest from one stream, rows of float32 share no loads of parameters that stay in the
      * first-level cache, unless x is there, too. Rows of halves share: their parameters are reordered. */
     const bool no_sharing = k.op == NPUQ_MUL && k.x == NPUQ_TYPE_FLOAT32 && b->hints.read_streams == 1 &&
-                            b->n * sizeof(float) * (1 + call.step) <= MOST_PARAMETER_BYTES &&
+                            b->n * sizeof(float) * (1 + call.stride) <= MOST_PARAMETER_BYTES &&
                             b->rows * b->n * sizeof(float) > LEAST_X_BYTES;
     /* Scales are only checked where their inverses are used: a single row in the cache divides. */
     const bool inverts = b->rows >= SHARING || (b->hints.from_memory && may_share_streams(k));
@@ -289,7 +289,7 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
     retry_state d = {STRIP, 0};
     size_t i = 0;
 
-    if (call.step == 0) {
+    if (call.stride == 0) {
         const vchunk one = chunk_set(*params->offset);
         memcpy(one_offset, &one, sizeof one);
         call.all.offset = one_offset;
