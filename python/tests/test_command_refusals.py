@@ -20,7 +20,7 @@ FILES = {
     "x2": np.ones((3, 4), "i1"), "vector": np.ones(3, "i1"), "three": np.ones(3, f4), "four": np.ones(4, f4),
     "row": np.ones((1, 4), f4), "two": np.ones(2, f4), "column": np.ones((2, 1), f4), "fours": np.ones(4, "i4"),
     "words": np.full(4, 1 << 46), "word": np.full((1, 1), 1 << 46), "scalar": np.full(1, 1 << 46),
-    "zero": np.array([1 << 46] * 3 + [0]),
+    "zero": np.array([1 << 46] * 3 + [0]), "empty": np.ones((2, 0), "i1"),
 }
 SCALED = "quantize floats --scales one"
 TO_FLOAT = "quant-matmul codes x2 --scale four --dtype bfloat16 --pertoken-scale"
@@ -46,6 +46,7 @@ TO_FLOAT = "quant-matmul codes x2 --scale four --dtype bfloat16 --pertoken-scale
     ("quantize complex --scales one", "complex.npy: elements of type '<c8'; expected one of f4 f2 i1 u1 i4 i8 u8 u2 i2 "
                                       "V2"),
     # What the library refuses: test_library.py and test_tensors.py have more.
+    ("trans-quant-param bits --bf16 scale", "trans_quant_param: scale: dtype is BFLOAT16; expected FLOAT32"),
     ("quantize floats --scales floats", "quantize: scales: has 2 dimensions; expected 1, as div_mode is true"),
     ("quantize floats --scales column --div-mode false", "quantize: scales: dimension "),
     ("quantize codes --scales one", "quantize: x: dtype is INT8; expected FLOAT32, FLOAT16 or BFLOAT16"),
@@ -56,6 +57,8 @@ TO_FLOAT = "quant-matmul codes x2 --scale four --dtype bfloat16 --pertoken-scale
     ("dequant sums --weight-scale one --activation-scale three", "dequant: activation_scale: dimension 0 is 3; "),
     # Products: test_library.py has more.
     ("quant-matmul floats x2 --scale four", "x1: is float32; expected int8 or int32"),
+    ("quant-matmul empty x2 --scale four", "x2: has the shape [3, 4]; expected 0 rows, as x1 has columns"),
+    ("quant-matmul codes x2 --scale fours --dtype float16", "scale: is int32; expected float32, int64 or uint64, as "),
     ("quant-matmul codes x2 --scale row", "scale: has the shape [1, 4]; expected [1] or [4]"),
     ("quant-matmul codes x2 --scale word", "scale: has the shape [1, 1]; expected [1] or [4] or [1, 4]"),
     ("quant-matmul codes x2 --scale zero", "requant: words: element 3 is 0x0; expected bit 46 to be 1"),
