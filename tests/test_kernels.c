@@ -384,13 +384,9 @@ static void test_extreme_scales(void **unused)
     static float offset[N];
     static int32_t got[ROWS][N];
     static int32_t expected[ROWS][N];
-    kernel_arguments a = {{x, NULL, sizeof x[0], sizeof got[0], ROWS, N, 0, {.prefetch_bytes = 0}, 0},
-                          scale,
-                          offset,
-                          0,
-                          NULL,
-                          NULL,
-                          NULL};
+    kernel_arguments a = {.block = {x, NULL, sizeof x[0], sizeof got[0], ROWS, N, 0, {.prefetch_bytes = 0}, 0},
+                          .scale = scale,
+                          .offset = offset};
 
     (void)unused;
     for (size_t s = 0; s < SCALES; s++) {
@@ -471,13 +467,9 @@ static void test_uncertain_quotients(void **unused)
     static float offset[N];
     static int32_t got[ROWS][N];
     static int32_t expected[ROWS][N];
-    kernel_arguments a = {{x, NULL, sizeof x[0], sizeof got[0], ROWS, N, 0, {.prefetch_bytes = 0}, 0},
-                          scale,
-                          offset,
-                          0,
-                          NULL,
-                          NULL,
-                          NULL};
+    kernel_arguments a = {.block = {x, NULL, sizeof x[0], sizeof got[0], ROWS, N, 0, {.prefetch_bytes = 0}, 0},
+                          .scale = scale,
+                          .offset = offset};
 
     (void)unused;
     for (size_t s = 0; s < SCALES; s++) {

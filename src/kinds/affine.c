@@ -79,40 +79,9 @@ void npuq_quantise_different_rows(const npuq_kernel_setup *setup, const npuq_til
     }
 }
 
-typedef struct smooth_job {
-    const npuq_row_kernels *kernels;
-    npuq_quant_params params; /* the kernel's */
-    npuq_params smooth;
-    float *smooths;
-} smooth_job;
-
-static void set_smooth(void *argument, size_t col, size_t cols)
-{
-    smooth_job *job = argument;
-    const npuq_params here = npuq_skip_params(&job->smooth, col);
-
-    job->params.smooth = npuq_convert_params(job->kernels, &here, cols, job->smooths);
-}
-
-void npuq_quantise_smooth_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_params smooth,
-                               const float *scale, const float *offset, npuq_steps steps)
-{
-    _Alignas(64) float smooths[NPUQ_CONVERTED + NPUQ_MAX_REPEAT]; /* so that no vector lies in two lines */
-    smooth_job job = {setup->kernels, {scale, offset, NULL, (uint8_t)steps, 0}, smooth, smooths};
-    const npuq_pass pass = {npuq_find_quantiser(setup),
-                            &job.params,
-                            true,
-                            1,
-                            set_smooth,
-                            &job,
-                            npuq_needs_conversion(&smooth) ? NPUQ_CONVERTED : SIZE_MAX};
-
-    npuq_run_pass(setup, tile, &pass);
-}
-
 void npuq_quantise_columns(const npuq_kernel_setup *setup, const npuq_tile *tile)
 {
-    _Alignas(64) float scales[NPUQ_CONVERTED + NPUQ_MAX_REPEAT];
+    _Alignas(64) float scales[NPUQ_CONVERTED + NPUQ_MAX_REPEAT]; /* so that no vector lies in two lines */
     _Alignas(64) float offsets[NPUQ_CONVERTED + NPUQ_MAX_REPEAT];
     const npuq_params scale = npuq_make_params(setup, tile, NPUQ_AFFINE_SCALE);
     const npuq_params offset = npuq_make_params(setup, tile, NPUQ_AFFINE_OFFSET);

@@ -17,9 +17,6 @@ static inline npuq_rows_fn *npuq_find_quantiser(const npuq_kernel_setup *setup)
 void npuq_quantise_strided_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, const npuq_quant_params *params);
 NPUQ_NOT_INLINED void npuq_quantise_different_rows(const npuq_kernel_setup *setup, const npuq_tile *tile,
                                                    npuq_params scale, npuq_params offset);
-NPUQ_NOT_INLINED void npuq_quantise_smooth_rows(const npuq_kernel_setup *setup, const npuq_tile *tile,
-                                                npuq_params smooth, const float *scale, const float *offset,
-                                                npuq_steps steps);
 NPUQ_NOT_INLINED void npuq_quantise_columns(const npuq_kernel_setup *setup, const npuq_tile *tile);
 
 /* steps are NPUQ_ONE or NPUQ_BY_ROW. */

@@ -81,39 +81,6 @@ static void put(const npuq_tile *tile, const float *first, const float *second)
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
 
-typedef struct range_job {
-    const npuq_row_kernels *kernels;
-    npuq_range_params params; /* the kernel's */
-    npuq_params smooth;
-    float *smooths;
-} range_job;
-
-static void set_smooth(void *argument, size_t col, size_t cols)
-{
-    range_job *job = argument;
-    const npuq_params here = npuq_skip_params(&job->smooth, col);
-
-    job->params.smooth = npuq_convert_params(job->kernels, &here, cols, job->smooths);
-}
-
-/* Not inlined: the caller would keep this buffer during later calls. Takes a copy of smooth: a variable without an
- * address stays in registers. */
-static NPUQ_NOT_INLINED void find_strided_ranges(const npuq_kernel_setup *setup, const npuq_tile *tile,
-                                                 npuq_params smooth, float *hi, float *lo)
-{
-    _Alignas(64) float smooths[NPUQ_CONVERTED + NPUQ_MAX_REPEAT];
-    range_job job = {setup->kernels, {NULL, hi, lo}, smooth, smooths};
-    const npuq_pass pass = {setup->kernels->range[setup->types[X]],
-                            &job.params,
-                            false,
-                            1,
-                            smooth.data ? set_smooth : NULL,
-                            &job,
-                            npuq_needs_conversion(&smooth) ? NPUQ_CONVERTED : SIZE_MAX};
-
-    npuq_run_pass(setup, tile, &pass);
-}
-
 static void start_ranges(size_t rows, row_values *v)
 {
     const npuq_range empty = npuq_empty_range();
@@ -139,14 +106,18 @@ static void find_parameters(const npuq_row_kernels *kernels, npuq_dynamic_form f
 static inline NPUQ_INLINED void find_ranges(const npuq_kernel_setup *setup, const npuq_tile *tile,
                                             const npuq_params *smooth, row_values *v)
 {
+    npuq_rows_fn *kernel = setup->kernels->range[setup->types[X]];
+
     start_ranges(tile->rows, v);
     if (npuq_is_in_place(setup, tile, X) && !npuq_needs_conversion(smooth)) {
         const npuq_range_params params = {(const float *)(const void *)smooth->data, v->hi, v->lo};
         const npuq_block block = npuq_make_block(setup, tile, false);
 
-        setup->kernels->range[setup->types[X]](&block, &params);
+        kernel(&block, &params);
     } else {
-        find_strided_ranges(setup, tile, *smooth, v->hi, v->lo);
+        npuq_range_params params = {NULL, v->hi, v->lo};
+
+        npuq_run_smooth_pass(setup, tile, kernel, &params, &params.smooth, *smooth, false);
     }
 }
 
@@ -164,7 +135,9 @@ static inline NPUQ_INLINED void requantise(const npuq_kernel_setup *setup, const
 
         npuq_find_quantiser(setup)(&block, &params);
     } else {
-        npuq_quantise_smooth_rows(setup, tile, *smooth, inverse_scale, offset, steps);
+        npuq_quant_params params = {inverse_scale, offset, NULL, (uint8_t)steps, 0};
+
+        npuq_run_smooth_pass(setup, tile, npuq_find_quantiser(setup), &params, &params.smooth, *smooth, true);
     }
 }
 

@@ -34,7 +34,7 @@ typedef enum npuq_way {
     NPUQ_SMALL     /* flat, and one unit: there is nothing to cut */
 } npuq_way;
 
-/* Along what a call has several parameters. Only along the first two can a call be flat. */
+/* The dimensions along which parameters change. With others than rows or columns, no call is flat. */
 typedef enum npuq_along { NPUQ_ALONG_NOTHING, NPUQ_ALONG_ROWS_OR_COLUMNS, NPUQ_ALONG_OTHERS } npuq_along;
 
 /* The work of a checked call, in units for any threads in any order. A plan may be copied: it has no pointer into

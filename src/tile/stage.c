@@ -188,6 +188,37 @@ void npuq_run_pass_in_parts(const npuq_kernel_setup *setup, const npuq_tile *til
     }
 }
 
+typedef struct smooth_job {
+    const npuq_row_kernels *kernels;
+    npuq_params smooth;
+    float *buffer;
+    const float **to;
+} smooth_job;
+
+static void set_smooth(void *argument, size_t col, size_t cols)
+{
+    const smooth_job *job = argument;
+    const npuq_params here = npuq_skip_params(&job->smooth, col);
+
+    *job->to = npuq_convert_params(job->kernels, &here, cols, job->buffer);
+}
+
+void npuq_run_smooth_pass(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_rows_fn *kernel,
+                          const void *params, const float **to, npuq_params smooth, bool writes_y)
+{
+    _Alignas(64) float buffer[NPUQ_CONVERTED + NPUQ_MAX_REPEAT]; /* so that no vector lies in two lines */
+    smooth_job job = {setup->kernels, smooth, buffer, to};
+    const npuq_pass pass = {kernel,
+                            params,
+                            writes_y,
+                            1,
+                            smooth.data ? set_smooth : NULL,
+                            &job,
+                            npuq_needs_conversion(&smooth) ? NPUQ_CONVERTED : SIZE_MAX};
+
+    npuq_run_pass(setup, tile, &pass);
+}
+
 const void *npuq_repeat(void *buffer, const void *values, size_t n, size_t times)
 {
     const size_t once = n * sizeof(float);

@@ -166,6 +166,12 @@ static inline NPUQ_INLINED void npuq_run_pass(const npuq_kernel_setup *setup, co
     }
 }
 
+/* The same, where only the smooth scales go by column: sets *to, a member of params, to those of some columns. They may
+ * be absent. Not inlined: the caller would keep a buffer. Takes a copy: a variable without an address stays in
+ * registers. */
+NPUQ_NOT_INLINED void npuq_run_smooth_pass(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_rows_fn *kernel,
+                                           const void *params, const float **to, npuq_params smooth, bool writes_y);
+
 const void *npuq_repeat(void *buffer, const void *values, size_t n, size_t times);
 
 /* The n values, `times` over, in the buffer, which may hold them already. If once is enough, the values themselves. */
