@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The order of a step's columns: in strips that are stored and then checked, or in streams. Knows no type and no
- * arithmetic. It has no guard. A step defines NPUQ_STEP, which names its functions, NPUQ_PARAMETERS, the type of its
- * loaded parameters, and these functions:
- *   load(call, row): the parameters of a row, from the call of its rows. It assumes what is known of all kernels
- *   describe(p): the step's constants
+ * arithmetic. It has no guard. A step defines NPUQ_STEP, which names its functions, and NPUQ_PARAMETERS, the type of its
+ * loaded parameters. It also defines these functions:
+ *   load(call, row): the parameters of a row. It assumes what is known of all kernels.
+ *   describe(p): the step's constants.
  *   columns(p, r, count, at, n, how, done): computes n columns of each of count rows from column `at` on. The result
- *     joins `done` and the new checks
+ *     joins `done` and the new checks.
  * Then it includes this file, and defines run(). As constant pointers, gcc would inline these too late: kernels took a
  * third longer. */
 #include "rows.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Takes the rows of a tile to a kernel as blocks of contiguous rows: where they are, through a small buffer on the
- * stack, or several short rows as one. */
+/* Takes a tile to a kernel, as blocks of contiguous rows. The rows stay where they are, or go through a small buffer on
+ * the stack. Several short rows become one. */
 #ifndef NPUQ_STAGE_H
 #define NPUQ_STAGE_H
 
