@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The order of a step's columns: in strips that are stored and then checked, or in streams. Knows no type and no
- * arithmetic. It has no guard. A step defines NPUQ_STEP, which names its functions, and NPUQ_PARAMETERS, the type of its
- * loaded parameters. It also defines these functions:
+ * arithmetic. It has no guard. A step defines NPUQ_STEP, which names its functions, and NPUQ_PARAMETERS, the type of
+ * its loaded parameters. It also defines these functions:
  *   load(call, row): the parameters of a row. It assumes what is known of all kernels.
  *   describe(p): the step's constants.
  *   columns(p, r, count, at, n, how, done): computes n columns of each of count rows from column `at` on. The result
