@@ -8,7 +8,7 @@
 /* Of quantize and group_quant; group_quant has a group_index, too. */
 enum { NPUQ_AFFINE_SCALE = NPUQ_AT_GROUPED, NPUQ_AFFINE_OFFSET, NPUQ_AFFINE_GROUP_INDEX };
 
-static inline npuq_rows_fn *npuq_find_quantiser(const npuq_kernel_setup *setup)
+static inline NPUQ_INLINED npuq_rows_fn *npuq_find_quantiser(const npuq_kernel_setup *setup)
 {
     return setup->kernels->quantise[setup->op][setup->types[NPUQ_AT_Y]][setup->types[NPUQ_AT_X]];
 }

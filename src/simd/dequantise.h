@@ -21,14 +21,15 @@ typedef struct dequantise_spec {
     unsigned form; /* not everywhere a constant */
 } dequantise_spec;
 
-/* A kernel, and the parameters of all rows. */
+/* A kernel, and the parameters of all rows: not a copy, see quantise_call. */
 typedef struct dequantise_call {
     dequantise_spec k;
-    npuq_dequant_params all;
+    const npuq_dequant_params *all;
 } dequantise_call;
 
 typedef struct dequantise_parameters {
-    dequantise_call call;
+    dequantise_spec k;
+    npuq_dequant_params all;
     vchunk scale;
     vchunk offset;
     vchunk row_scale;
@@ -49,10 +50,11 @@ INLINE dequantise_parameters NPUQ_STEP(load)(const void *call, size_t row)
     const dequantise_call *c = call;
 
     assume_dequantising(c->k);
-    return (dequantise_parameters){.call = *c,
-                                   .scale = chunk_set(*c->all.scale),
-                                   .offset = chunk_set(c->all.offset ? *c->all.offset : 0.0f),
-                                   .row_scale = chunk_set(c->all.row_scale ? c->all.row_scale[row] : 1.0f)};
+    return (dequantise_parameters){.k = c->k,
+                                   .all = *c->all,
+                                   .scale = chunk_set(*c->all->scale),
+                                   .offset = chunk_set(c->all->offset ? *c->all->offset : 0.0f),
+                                   .row_scale = chunk_set(c->all->row_scale ? c->all->row_scale[row] : 1.0f)};
 }
 
 INLINE unsigned find_form(dequantise_spec k, const npuq_dequant_params *p)
@@ -69,8 +71,8 @@ INLINE unsigned find_form(dequantise_spec k, const npuq_dequant_params *p)
 INLINE store_check dequantise_and_store(const dequantise_parameters *p, const char *x, char *y, size_t at, size_t n,
                                         stores how)
 {
-    const npuq_dequant_params *d = &p->call.all;
-    const dequantise_spec k = p->call.k;
+    const npuq_dequant_params *d = &p->all;
+    const dequantise_spec k = p->k;
     const bool tail = how == TAIL;
     const bool by_column = k.form & SCALES;
     vchunk t;
@@ -114,7 +116,7 @@ INLINE store_check dequantise_and_store(const dequantise_parameters *p, const ch
 INLINE store_check NPUQ_STEP(columns)(const dequantise_parameters *p, const rows *r, size_t count, size_t at, size_t n,
                                       stores how, store_check done)
 {
-    const dequantise_spec k = p->call.k;
+    const dequantise_spec k = p->k;
     const store_check here =
         dequantise_and_store(p, r->x + count_bytes(k.x, at), r->y + count_bytes(k.y, at), at, n, how);
 
@@ -124,7 +126,7 @@ INLINE store_check NPUQ_STEP(columns)(const dequantise_parameters *p, const rows
 
 INLINE step NPUQ_STEP(describe)(const dequantise_parameters *p)
 {
-    return (step){npuq_word_of(p->call.k.x), npuq_word_of(p->call.k.y), npuq_is_float(p->call.k.y), false, false};
+    return (step){npuq_word_of(p->k.x), npuq_word_of(p->k.y), npuq_is_float(p->k.y), false, false};
 }
 
 #include "driver.h"
@@ -149,11 +151,11 @@ INLINE size_t NPUQ_STEP(run)(const dequantise_parameters *p, const rows *r, size
 
 #define FORM(SET)                                                                                                      \
     case SET:                                                                                                          \
-        known.call.k.form = (SET);                                                                                     \
-        known.never_nan = may_rule_out_nan(known.call.k);                                                              \
+        known.k.form = (SET);                                                                                     \
+        known.never_nan = may_rule_out_nan(known.k);                                                              \
         return NPUQ_STEP(run_chunks)(&known, r, count, at);
     if (!AT_RUN_TIME) {
-        switch (p->call.k.form) {
+        switch (p->k.form) {
             FORM(0)
             FORM(SCALES)
             FORM(ROW_SCALE_OR_OFFSET)
@@ -172,10 +174,10 @@ INLINE void dequantise_rows(const npuq_block *b, dequantise_call call)
     const size_t count = b->n > 0 ? b->rows : 0;
     retry_state d = {STRIP, 0};
 
-    call.k.form = find_form(call.k, &call.all);
+    call.k.form = find_form(call.k, call.all);
     const dequantise_call for_exact = call; /* the compiler knows that no store changes the other */
     const bool in_place = call.k.x == NPUQ_TYPE_INT32 && call.k.y == NPUQ_TYPE_FLOAT32 && b->x == b->y;
-    const bool fails = count > 0 && may_rule_out_nan(call.k) && !are_finite(&call.all);
+    const bool fails = count > 0 && may_rule_out_nan(call.k) && !are_finite(call.all);
     for (size_t i = 0; i < count; i++) {
         const rows r = select_rows(b, i, &for_exact);
         const dequantise_parameters p = NPUQ_STEP(load)(&call, r.first);
@@ -191,10 +193,8 @@ INLINE void dequantise_rows(const npuq_block *b, dequantise_call call)
 #define DEFINE_DEQUANT(VERB, CONVERTS, NAME, Y, X)                                                                     \
     static void NPUQ_KERNEL(VERB, NAME)(const npuq_block *b, const void *params)                                       \
     {                                                                                                                  \
-        const npuq_dequant_params *p = params;                                                                         \
-                                                                                                                       \
-        assert(npuq_is_valid_dequant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, p));                                             \
-        dequantise_rows(b, (dequantise_call){{NPUQ_TYPE_##Y, NPUQ_TYPE_##X, CONVERTS, 0}, *p});                        \
+        assert(npuq_is_valid_dequant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, params));                                        \
+        dequantise_rows(b, (dequantise_call){{NPUQ_TYPE_##Y, NPUQ_TYPE_##X, CONVERTS, 0}, params});                    \
     }
 
 #define DEQUANT(...) DEFINE_DEQUANT(dequantise, false, __VA_ARGS__)

@@ -24,16 +24,23 @@ typedef struct quantise_spec {
     npuq_affine_op op;
 } quantise_spec;
 
-/* A kernel, and the parameters of all rows. Of NPUQ_SCALE_BY_COLUMN, offset has CHUNK elements, which are all alike. */
+/* A kernel, and the parameters of all rows: not a copy, as a small call would wait for what it has just written. Of
+ * NPUQ_SCALE_BY_COLUMN, offset has CHUNK elements, which are all alike. */
 typedef struct quantise_call {
     quantise_spec k;
-    npuq_quant_params all;
-    size_t stride; /* from an offset to the next: 1 of NPUQ_BY_ROW and NPUQ_BY_COLUMN, else 0 */
-    uint8_t flip;  /* see npuq_block */
+    const npuq_quant_params *all;
+    const float *offset;
+    uint8_t flip; /* see npuq_block */
 } quantise_call;
 
 typedef struct quantise_parameters {
-    quantise_call call;
+    quantise_spec k;
+    const float *scales; /* by column or by run */
+    const float *offsets;
+    const float *smooth;
+    size_t stride; /* from an offset to the next: 1 of NPUQ_BY_ROW and NPUQ_BY_COLUMN, else 0 */
+    unsigned log2;
+    uint8_t flip;
     vchunk scale;
     vchunk offset;
     vchunk inverse;        /* 1 / scale, where divisions are made by it */
@@ -41,15 +48,6 @@ typedef struct quantise_parameters {
     bool adds;             /* false where every offset is a zero: a sum with it is the same integer */
     bool flips;            /* false where flip is 0 */
 } quantise_parameters;
-
-/* Member by member, so that they stay in registers. */
-INLINE quantise_call start_call(const npuq_block *b, quantise_spec k, const npuq_quant_params *p)
-{
-    return (quantise_call){k,
-                           {p->scale, p->offset, p->smooth, p->steps, p->log2},
-                           p->steps == NPUQ_BY_ROW || p->steps == NPUQ_BY_COLUMN,
-                           b->flip};
-}
 
 /* Takes a copy: clang forgets what is assumed of memory. */
 INLINE void assume_quantising(quantise_spec k)
@@ -70,19 +68,27 @@ INLINE quantise_parameters NPUQ_STEP(load)(const void *call, size_t row)
     const quantise_call *c = call;
 
     assume_quantising(c->k);
+    const npuq_quant_params *all = c->all;
     const bool by_row = c->k.from == BY_ROW || c->k.from == BY_ROW_SMOOTH;
-    const float row_scale = by_row ? c->all.scale[row * c->stride] : 0.0f;
-    const float row_offset = by_row ? c->all.offset[row * c->stride] : 0.0f;
+    const size_t stride = all->steps == NPUQ_BY_ROW || all->steps == NPUQ_BY_COLUMN;
+    const float row_scale = by_row ? all->scale[row * stride] : 0.0f;
+    const float row_offset = by_row ? c->offset[row * stride] : 0.0f;
     const vchunk scale = chunk_set(row_scale);
 
-    return (quantise_parameters){.call = *c,
+    return (quantise_parameters){.k = c->k,
+                                 .scales = all->scale,
+                                 .offsets = c->offset,
+                                 .smooth = all->smooth,
+                                 .stride = stride,
+                                 .log2 = all->log2,
+                                 .flip = c->flip,
                                  .scale = scale,
                                  .offset = chunk_set(row_offset),
                                  .inverse = chunk_set(by_row ? 1.0f / row_scale : 0.0f),
                                  .invertible_scale = FAST_DIVIDE && chunk_is_invertible(scale),
                                  .flips = c->flip != 0,
                                  .adds = by_row ? row_offset != 0.0f
-                                                : c->k.from == BY_COLUMN && (c->stride != 0 || *c->all.offset != 0.0f)};
+                                                : c->k.from == BY_COLUMN && (stride != 0 || *c->offset != 0.0f)};
 }
 
 /* The scales of a chunk: one for all, one for each half, or one for each vector. */
@@ -112,12 +118,12 @@ INLINE bool may_share_streams(quantise_spec k)
 INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const rows *r, size_t row, size_t at, size_t n,
                                            stores how, bool unpack_order, bool by_inverse, store_check done)
 {
-    const quantise_spec k = p->call.k;
+    const quantise_spec k = p->k;
     const char *x = r->x + (ptrdiff_t)row * r->x_stride + count_bytes(k.x, at);
     vchunk t = unpack_order ? chunk_load_unpacked_bf16(x) : load_x(k.x, x, n, how == TAIL);
 
     if (k.from == BY_ROW_SMOOTH) { /* whose rows share nothing */
-        t = chunk_mul(t, order_like_x(load_parameters(p->call.all.smooth + at, n, how == TAIL), unpack_order));
+        t = chunk_mul(t, order_like_x(load_parameters(p->smooth + at, n, how == TAIL), unpack_order));
     }
     t = by_inverse         ? chunk_quotient(t, p->scale, p->inverse, how == EXACT)
         : k.op == NPUQ_DIV ? chunk_div(t, p->scale)
@@ -130,7 +136,7 @@ INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const r
     }
     char *const y = r->y + (ptrdiff_t)row * r->y_stride + count_bytes(k.y, at);
 
-    return join_checks(may_flip(k) && p->flips ? store_flipped(y, t, p->call.flip, n, unpack_order, how)
+    return join_checks(may_flip(k) && p->flips ? store_flipped(y, t, p->flip, n, unpack_order, how)
                                                : store_y(k.y, y, t, n, unpack_order, how),
                        done, false);
 }
@@ -139,8 +145,7 @@ INLINE store_check NPUQ_STEP(columns)(const quantise_parameters *all, const rows
                                       stores how, store_check done)
 {
     quantise_parameters p = *all;
-    const quantise_call *c = &p.call;
-    const quantise_spec k = c->k;
+    const quantise_spec k = p.k;
     const bool tail = how == TAIL;
     const bool is_fast_store = how == FULL || how == STREAM;
     /* Whether parameters serve several chunks: in the cache, an inverse or another order pays only then. */
@@ -155,12 +160,12 @@ INLINE store_check NPUQ_STEP(columns)(const quantise_parameters *all, const rows
     p.adds = p.adds || how != FULL || (k.from == BY_COLUMN && k.op == NPUQ_DIV);
     p.flips = how != FULL || (!AT_RUN_TIME && p.flips);
     if (k.from == BY_RUN) {
-        p.scale = load_run_scales(c->all.scale, c->all.log2, at, unpack_order);
+        p.scale = load_run_scales(p.scales, p.log2, at, unpack_order);
     }
     if (k.from == BY_COLUMN) {
-        p.scale = order_like_x(load_parameters(c->all.scale + at, n, tail), unpack_order);
+        p.scale = order_like_x(load_parameters(p.scales + at, n, tail), unpack_order);
         if (p.adds) {
-            p.offset = order_like_x(load_parameters(c->all.offset + at * c->stride, n, tail), unpack_order);
+            p.offset = order_like_x(load_parameters(p.offsets + at * p.stride, n, tail), unpack_order);
         }
         if (by_inverse) {
             p.inverse = chunk_div(chunk_set(1.0f), p.scale);
@@ -182,7 +187,7 @@ INLINE store_check NPUQ_STEP(columns)(const quantise_parameters *all, const rows
 
 INLINE step NPUQ_STEP(describe)(const quantise_parameters *p)
 {
-    const quantise_spec k = p->call.k;
+    const quantise_spec k = p->k;
     /* Prefetching other rows was measured to gain nothing. */
     const bool prefetches = k.x == NPUQ_TYPE_FLOAT32 && (k.from == BY_ROW || k.from == BY_RUN) && k.op == NPUQ_MUL;
 
@@ -195,7 +200,7 @@ INLINE step NPUQ_STEP(describe)(const quantise_parameters *p)
  * quantisation, does uint8 have a loop. Elsewhere uint8 takes the exact path. */
 INLINE bool flips_without_loop(const quantise_parameters *p)
 {
-    return may_flip(p->call.k) && p->flips && (AT_RUN_TIME || p->call.k.from == BY_COLUMN || p->adds);
+    return may_flip(p->k) && p->flips && (AT_RUN_TIME || p->k.from == BY_COLUMN || p->adds);
 }
 
 INLINE size_t NPUQ_STEP(run)(const quantise_parameters *p, const rows *r, size_t count, size_t at)
@@ -206,9 +211,9 @@ INLINE size_t NPUQ_STEP(run)(const quantise_parameters *p, const rows *r, size_t
         return NPUQ_STEP(run_chunks)(p, r, count, at);
     }
     known.flips = false;
-    if (p->call.k.from != BY_COLUMN && !p->adds) {
+    if (p->k.from != BY_COLUMN && !p->adds) {
         known.adds = false;
-        if (may_flip(p->call.k) && p->flips) {
+        if (may_flip(p->k) && p->flips) {
             known.flips = true;
             return NPUQ_STEP(run_chunks)(&known, r, count, at);
         }
@@ -219,7 +224,7 @@ INLINE size_t NPUQ_STEP(run)(const quantise_parameters *p, const rows *r, size_t
 
 FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const npuq_quant_params *params)
 {
-    const quantise_call call = start_call(b, k, params);
+    const quantise_call call = {k, params, params->offset, b->flip};
     const quantise_call for_exact = call; /* the compiler knows that no store changes the other */
     retry_state d = {STRIP, 0};
 
@@ -236,7 +241,7 @@ FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const npuq_
 
 FOR_TYPES void quantise_by_run(const npuq_block *b, quantise_spec k, const npuq_quant_params *params)
 {
-    const quantise_call call = start_call(b, k, params);
+    const quantise_call call = {k, params, params->offset, b->flip};
     const quantise_call for_exact = call;
     /* A stream begins where a line of y does. If y begins elsewhere, a vector might be of two runs. */
     const bool stream = b->hints.from_memory && (uintptr_t)b->y % LINE == 0;
@@ -268,14 +273,15 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
 {
     enum { SHARING = AT_RUN_TIME ? 1 : 4, MOST_PARAMETER_BYTES = 16 * 1024, LEAST_X_BYTES = 32 * 1024 };
 
-    quantise_call call = start_call(b, k, params);
+    quantise_call call = {k, params, params->offset, b->flip};
+    const bool has_one_offset = params->steps == NPUQ_SCALE_BY_COLUMN;
 
     assume_quantising(k);
     assume(k.from == BY_COLUMN);
     /* Where a CPU reads fastest from one stream, rows of float32 share no loads of parameters that stay in the
      * first-level cache, unless x is there, too. Rows of halves share: their parameters are reordered. */
     const bool no_sharing = k.op == NPUQ_MUL && k.x == NPUQ_TYPE_FLOAT32 && b->hints.read_streams == 1 &&
-                            b->n * sizeof(float) * (1 + call.stride) <= MOST_PARAMETER_BYTES &&
+                            b->n * sizeof(float) * (has_one_offset ? 1 : 2) <= MOST_PARAMETER_BYTES &&
                             b->rows * b->n * sizeof(float) > LEAST_X_BYTES;
     /* Scales are only checked where their inverses are used: a single row in the cache divides. */
     const bool inverts = b->rows >= SHARING || (b->hints.from_memory && may_share_streams(k));
@@ -289,10 +295,10 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
     retry_state d = {STRIP, 0};
     size_t i = 0;
 
-    if (call.stride == 0) {
+    if (has_one_offset) {
         const vchunk one = chunk_set(*params->offset);
         memcpy(one_offset, &one, sizeof one);
-        call.all.offset = one_offset;
+        call.offset = one_offset;
     }
     const quantise_call for_exact = call;
     while (i < b->rows) {
