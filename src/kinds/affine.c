@@ -30,36 +30,55 @@ static void set_columns(void *argument, size_t col, size_t cols)
     }
 }
 
-/* Short rows as one, with parameters by column. Not inlined: other rows would have these buffers, too. */
-static NPUQ_NOT_INLINED void quantise_joined(const npuq_kernel_setup *setup, const npuq_tile *tile, size_t join,
-                                             const npuq_quant_params *by_row)
+/* What spreads the parameters of joined rows by column. */
+typedef struct row_job {
+    const npuq_row_kernels *kernels;
+    const npuq_quant_params *by_row;
+    size_t cols;
+    float *scales;
+    float *offsets;
+} row_job;
+
+static void spread_rows(void *argument, size_t row, size_t rows)
 {
-    _Alignas(64) float scales[NPUQ_JOINED + NPUQ_LANES];
-    _Alignas(64) float offsets[NPUQ_JOINED + NPUQ_LANES];
-    const npuq_quant_params by_column = {scales, offsets, NULL, NPUQ_BY_COLUMN, 0};
-    npuq_tile part;
+    const row_job *job = argument;
 
-    for (size_t row = 0; row < tile->rows; row += join) {
-        const npuq_tile *here = npuq_select_rows(tile, row, join, &part);
-        const npuq_pass pass = {npuq_find_quantiser(setup), &by_column, true, here->rows, NULL, NULL, SIZE_MAX};
-
-        setup->kernels->spread(by_row->scale + row, here->rows, tile->cols, scales);
-        setup->kernels->spread(by_row->offset + row, here->rows, tile->cols, offsets);
-        npuq_run_pass(setup, here, &pass);
-    }
+    job->kernels->spread(job->by_row->scale + row, rows, job->cols, job->scales);
+    job->kernels->spread(job->by_row->offset + row, rows, job->cols, job->offsets);
 }
 
 void npuq_quantise_strided_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, const npuq_quant_params *params)
 {
-    const bool by_row = params->steps == NPUQ_BY_ROW;
-    const size_t join = by_row && tile->cols < NPUQ_SHORT ? npuq_count_rows_to_join(setup, tile) : 1;
-    const npuq_pass pass = {npuq_find_quantiser(setup), params, true, by_row ? 1 : NPUQ_ALL_ROWS, NULL, NULL, SIZE_MAX};
+    _Alignas(64) float scales[NPUQ_JOINED + NPUQ_LANES];
+    _Alignas(64) float offsets[NPUQ_JOINED + NPUQ_LANES];
+    const npuq_quant_params by_column = {scales, offsets, NULL, NPUQ_BY_COLUMN, 0};
+    row_job job = {setup->kernels, params, tile->cols, scales, offsets};
+    npuq_pass pass = {npuq_find_quantiser(setup), params, true, NPUQ_ALL_ROWS, NULL, NULL, &job, SIZE_MAX};
 
-    if (join > 1) {
-        quantise_joined(setup, tile, join, params);
-    } else {
-        npuq_run_pass(setup, tile, &pass);
+    if (params->steps == NPUQ_BY_ROW) {
+        pass.join = tile->cols < NPUQ_SHORT ? npuq_count_rows_to_join(setup, tile) : 1;
+        if (pass.join > 1) {
+            pass.params = &by_column;
+            pass.rows = spread_rows;
+        }
     }
+    npuq_run_pass(setup, tile, &pass);
+}
+
+/* The part of a tile from a row on, at most `most` rows. Returns the tile itself if `most` rows hold it, else *part,
+ * where only x and y are set. */
+static const npuq_tile *select_rows(const npuq_tile *tile, size_t row, size_t most, npuq_tile *part)
+{
+    if (tile->rows <= most) {
+        return tile;
+    }
+    part->rows = npuq_smaller(tile->rows - row, most);
+    part->cols = tile->cols;
+    for (int i = NPUQ_AT_X; i <= NPUQ_AT_Y; i++) {
+        part->places[i] = tile->places[i];
+        part->places[i].data += (ptrdiff_t)row * tile->places[i].row_stride;
+    }
+    return part;
 }
 
 void npuq_quantise_different_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_params scale,
@@ -70,7 +89,7 @@ void npuq_quantise_different_rows(const npuq_kernel_setup *setup, const npuq_til
     npuq_tile part;
 
     for (size_t row = 0; row < tile->rows; row += NPUQ_CONVERTED) {
-        const npuq_tile *here = npuq_select_rows(tile, row, NPUQ_CONVERTED, &part);
+        const npuq_tile *here = select_rows(tile, row, NPUQ_CONVERTED, &part);
         const npuq_params scale_here = npuq_skip_params(&scale, row);
         const npuq_params offset_here = npuq_skip_params(&offset, row);
 
@@ -94,7 +113,7 @@ void npuq_quantise_columns(const npuq_kernel_setup *setup, const npuq_tile *tile
                       npuq_count_rows_to_join(setup, tile),
                       scales,
                       offsets};
-    const npuq_pass pass = {npuq_find_quantiser(setup),          &job.params, true, job.join, set_columns, &job,
+    const npuq_pass pass = {npuq_find_quantiser(setup),          &job.params, true, job.join, set_columns, NULL, &job,
                             converts ? NPUQ_CONVERTED : SIZE_MAX};
 
     npuq_run_pass(setup, tile, &pass);

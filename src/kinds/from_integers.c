@@ -102,12 +102,14 @@ typedef struct dequant_buffers {
     _Alignas(64) float addends[COLUMNS + NPUQ_MAX_REPEAT];
     _Alignas(64) int32_t y_offsets[COLUMNS];
     _Alignas(64) int32_t x_biases[COLUMNS];
+    _Alignas(64) float row_scales[NPUQ_JOINED + NPUQ_LANES];
 } dequant_buffers;
 
 typedef struct dequant_job {
     const npuq_plan *plan;
     const npuq_tile *tile;
-    npuq_dequant_params params; /* the kernel's, with by_column and row_scale */
+    npuq_dequant_params *params; /* the kernel's, with by_column and row_scale */
+    const float *row_scales;
     dequant_buffers *buffers;
     size_t join;
 } dequant_job;
@@ -115,7 +117,7 @@ typedef struct dequant_job {
 static void set_columns(void *argument, size_t col, size_t cols)
 {
     dequant_job *job = argument;
-    npuq_dequant_params *p = &job->params;
+    npuq_dequant_params *p = job->params;
     const npuq_kernel_setup *setup = &job->plan->setup;
     const dequant_columns columns = find_tile_columns(job->plan, job->tile);
     dequant_buffers *buffers = job->buffers;
@@ -146,27 +148,13 @@ static void set_columns(void *argument, size_t col, size_t cols)
     }
 }
 
-/* Short rows as one, each with a row scale of its own, which becomes one by column. Not inlined: other rows would have
- * this buffer, too. */
-static NPUQ_NOT_INLINED void dequantise_joined(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_pass pass,
-                                               dequant_job *job)
+/* Joined rows, with a row scale each, have row scales by column. */
+static void spread_rows(void *argument, size_t row, size_t rows)
 {
-    _Alignas(64) float row_scales[NPUQ_JOINED + NPUQ_LANES];
-    const float *by_row = job->params.row_scale;
-    npuq_tile part;
+    dequant_job *job = argument;
 
-    set_columns(job, 0, tile->cols);
-    pass.columns = NULL;
-    job->params.row_scale = NULL;
-    job->params.row_scales = row_scales;
-    for (size_t row = 0; row < tile->rows; row += job->join) {
-        const npuq_tile *here = npuq_select_rows(tile, row, job->join, &part);
-
-        pass.join = here->rows;
-        setup->kernels->spread(by_row + row, here->rows, tile->cols, row_scales);
-        npuq_run_pass(setup, here, &pass);
-    }
-    job->params.row_scales = NULL;
+    job->plan->setup.kernels->spread(job->row_scales + row, rows, job->tile->cols, job->buffers->row_scales);
+    job->params->row_scales = job->buffers->row_scales;
 }
 
 void npuq_dequantise_tile(const npuq_plan *plan, const npuq_tile *tile)
@@ -175,30 +163,29 @@ void npuq_dequantise_tile(const npuq_plan *plan, const npuq_tile *tile)
     dequant_buffers buffers;
     float row_scales[ROWS + NPUQ_MAX_REPEAT];
     const dequant_columns columns = find_tile_columns(plan, tile);
-    dequant_job job = {.plan = plan,
-                       .tile = tile,
-                       .params.by_column = go_by_column(setup, &columns),
-                       .buffers = &buffers,
-                       .join = npuq_count_rows_to_join(setup, tile)};
-    const npuq_pass pass = {setup->kernels->dequantise[setup->types[NPUQ_INTEGERS_Y]][setup->types[NPUQ_INTEGERS_X]],
-                            &job.params,
-                            true,
-                            job.join,
-                            set_columns,
-                            &job,
-                            converts_columns(setup, &columns) ? COLUMNS : SIZE_MAX};
+    npuq_dequant_params params = {.by_column = go_by_column(setup, &columns)};
+    dequant_job job = {plan, tile, &params, NULL, &buffers, npuq_count_rows_to_join(setup, tile)};
+    npuq_pass pass = {setup->kernels->dequantise[setup->types[NPUQ_INTEGERS_Y]][setup->types[NPUQ_INTEGERS_X]],
+                      &params,
+                      true,
+                      job.join,
+                      set_columns,
+                      NULL,
+                      &job,
+                      converts_columns(setup, &columns) ? COLUMNS : SIZE_MAX};
 
     if (tile->places[NPUQ_INTEGERS_ROW_SCALE].data) {
         const npuq_params row_scale = npuq_make_row_params(setup, tile, NPUQ_INTEGERS_ROW_SCALE);
 
         assert(tile->rows <= ROWS || npuq_params_are_ready(&row_scale));
-        job.params.row_scale = npuq_convert_params(setup->kernels, &row_scale, tile->rows, row_scales);
+        job.row_scales = npuq_convert_params(setup->kernels, &row_scale, tile->rows, row_scales);
+        if (job.join > 1) {
+            pass.rows = spread_rows;
+        } else {
+            params.row_scale = job.row_scales;
+        }
     }
-    if (job.params.row_scale && job.join > 1) {
-        dequantise_joined(setup, tile, pass, &job);
-    } else {
-        npuq_run_pass(setup, tile, &pass);
-    }
+    npuq_run_pass(setup, tile, &pass);
 }
 
 static bool is_single(const npuq_tensor *tensor)

@@ -151,8 +151,8 @@ INLINE size_t NPUQ_STEP(run)(const dequantise_parameters *p, const rows *r, size
 
 #define FORM(SET)                                                                                                      \
     case SET:                                                                                                          \
-        known.k.form = (SET);                                                                                     \
-        known.never_nan = may_rule_out_nan(known.k);                                                              \
+        known.k.form = (SET);                                                                                          \
+        known.never_nan = may_rule_out_nan(known.k);                                                                   \
         return NPUQ_STEP(run_chunks)(&known, r, count, at);
     if (!AT_RUN_TIME) {
         switch (p->k.form) {

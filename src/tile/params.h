@@ -8,10 +8,10 @@
 /* A run of parameters. Each may serve several columns. If data is null, they are absent and count as 0. */
 typedef struct npuq_params {
     const char *data;
-    ptrdiff_t stride;     /* bytes from one to the next */
-    uint8_t type;         /* npuq_type */
-    uint8_t repeat;       /* columns that each serves, 1..NPUQ_MAX_REPEAT */
-    uint8_t phase_in_run; /* columns that the first has served already */
+    ptrdiff_t stride;      /* bytes from one to the next */
+    unsigned type;         /* npuq_type */
+    unsigned repeat;       /* columns that each serves, 1..NPUQ_MAX_REPEAT */
+    unsigned phase_in_run; /* columns that the first has served already */
 } npuq_params;
 
 enum { NPUQ_MAX_REPEAT = 64 };
@@ -29,7 +29,7 @@ static inline npuq_params npuq_skip_params(const npuq_params *params, size_t i)
         const size_t columns = from.phase_in_run + i;
 
         from.data += (ptrdiff_t)(columns / from.repeat) * from.stride;
-        from.phase_in_run = (uint8_t)(columns % from.repeat);
+        from.phase_in_run = (unsigned)(columns % from.repeat);
     }
     return from;
 }

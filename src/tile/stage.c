@@ -102,28 +102,31 @@ static const npuq_tile *select_columns(const npuq_kernel_setup *setup, const npu
 }
 
 /* Rows that follow one another are one long row for the kernel, or several of `join` rows each. */
-static void run_block(const npuq_kernel_setup *setup, const npuq_pass *pass, const npuq_block *block)
+void npuq_run_joined(const npuq_kernel_setup *setup, const npuq_pass *pass, const npuq_block *block)
 {
     const bool follow = block->x_stride == (ptrdiff_t)npuq_count_bytes(setup->words[NPUQ_AT_X], block->n) &&
                         block->y_stride == (ptrdiff_t)npuq_count_bytes(setup->words[NPUQ_AT_Y], block->n);
     npuq_block joined = *block;
-    size_t join = pass->join;
 
-    if (join < 2 || block->rows < 2 || !follow) {
+    if (!follow) {
         pass->kernel(block, pass->params);
         return;
     }
-    for (size_t row = 0; row < block->rows; row += joined.rows * join) {
+    for (size_t row = 0; row < block->rows;) {
         const size_t left = block->rows - row;
+        const size_t join = npuq_smaller(pass->join, left);
 
-        join = npuq_smaller(join, left);
         joined.x = (const char *)block->x + (ptrdiff_t)row * block->x_stride;
         joined.y = (char *)block->y + (ptrdiff_t)row * block->y_stride;
         joined.x_stride = block->x_stride * (ptrdiff_t)join;
         joined.y_stride = block->y_stride * (ptrdiff_t)join;
-        joined.rows = left / join;
+        joined.rows = pass->rows ? 1 : left / join;
         joined.n = block->n * join;
+        if (pass->rows) {
+            pass->rows(pass->job, block->first_row + row, join);
+        }
         pass->kernel(&joined, pass->params);
+        row += joined.rows * join;
     }
 }
 
@@ -156,7 +159,7 @@ static void run_staged(const npuq_kernel_setup *setup, const npuq_tile *tile, co
         const npuq_block block = {x.data,     target.data, x.row_stride, target.row_stride, rows,
                                   tile->cols, row,         hints,        setup->flip};
 
-        run_block(setup, pass, &block);
+        npuq_run_block(setup, pass, &block);
         if (stage_y) {
             npuq_copy_tile(y, staged_y, y_word.size, rows, y_cols);
         }
@@ -181,7 +184,7 @@ void npuq_run_pass_in_parts(const npuq_kernel_setup *setup, const npuq_tile *til
         if (npuq_are_in_place(setup, here, pass->writes_y)) {
             const npuq_block block = npuq_make_block(setup, here, pass->writes_y);
 
-            run_block(setup, pass, &block);
+            npuq_run_block(setup, pass, &block);
         } else {
             run_staged(setup, here, pass, buffer.bytes);
         }
@@ -213,6 +216,7 @@ void npuq_run_smooth_pass(const npuq_kernel_setup *setup, const npuq_tile *tile,
                             writes_y,
                             1,
                             smooth.data ? set_smooth : NULL,
+                            NULL,
                             &job,
                             npuq_needs_conversion(&smooth) ? NPUQ_CONVERTED : SIZE_MAX};
 

@@ -92,22 +92,6 @@ static inline NPUQ_INLINED bool npuq_is_block(const npuq_kernel_setup *setup, co
            tile->places[NPUQ_AT_Y].col_stride == (ptrdiff_t)setup->words[NPUQ_AT_Y].size;
 }
 
-/* The part of a tile from a row on, at most `most` rows. Returns the tile itself if `most` rows hold it, else *part,
- * where only x and y are set. */
-static inline const npuq_tile *npuq_select_rows(const npuq_tile *tile, size_t row, size_t most, npuq_tile *part)
-{
-    if (tile->rows <= most) {
-        return tile;
-    }
-    part->rows = npuq_smaller(tile->rows - row, most);
-    part->cols = tile->cols;
-    for (int i = NPUQ_AT_X; i <= NPUQ_AT_Y; i++) {
-        part->places[i] = tile->places[i];
-        part->places[i].data += (ptrdiff_t)row * tile->places[i].row_stride;
-    }
-    return part;
-}
-
 /* The place of rows of this many words that follow one another in a buffer. */
 npuq_place npuq_describe_staged(char *buffer, npuq_storage_word word, size_t words);
 
@@ -131,21 +115,35 @@ static inline size_t npuq_count_rows_to_join(const npuq_kernel_setup *setup, con
 
 /* ---- passes: a kernel over a tile -------------------------------------------------------------------------------- */
 
-/* Sets a kernel's parameters for `cols` columns from column `col` on. */
-typedef void npuq_columns_fn(void *job, size_t col, size_t cols);
+/* Sets a kernel's parameters for n columns, or for n rows that are joined, from the first one on. */
+typedef void npuq_params_fn(void *job, size_t first, size_t n);
 
 typedef struct npuq_pass {
     npuq_rows_fn *kernel;
-    const void *params;       /* of the kernel */
-    bool writes_y;            /* else the kernel only reads x */
-    size_t join;              /* rows that are taken as one, at most */
-    npuq_columns_fn *columns; /* null if the parameters are set for all columns */
+    const void *params;      /* of the kernel */
+    bool writes_y;           /* else the kernel only reads x */
+    size_t join;             /* rows that are taken as one, at most */
+    npuq_params_fn *columns; /* null if the parameters are set for all columns */
+    npuq_params_fn *rows;    /* null if they are set for all joined rows; else join is more than 1 */
     void *job;
     size_t most_columns; /* to set parameters for; a multiple of 64, or SIZE_MAX */
 } npuq_pass;
 
 /* As many rows as follow one another: their parameters are the same. */
 #define NPUQ_ALL_ROWS SIZE_MAX
+
+/* Of a pass with rows to join. */
+NPUQ_NOT_INLINED void npuq_run_joined(const npuq_kernel_setup *setup, const npuq_pass *pass, const npuq_block *block);
+
+static inline NPUQ_INLINED void npuq_run_block(const npuq_kernel_setup *setup, const npuq_pass *pass,
+                                               const npuq_block *block)
+{
+    if (pass->join == 1) {
+        pass->kernel(block, pass->params);
+    } else {
+        npuq_run_joined(setup, pass, block);
+    }
+}
 
 /* Not inlined: the caller would keep a buffer. */
 NPUQ_NOT_INLINED void npuq_run_pass_in_parts(const npuq_kernel_setup *setup, const npuq_tile *tile,
@@ -154,13 +152,13 @@ NPUQ_NOT_INLINED void npuq_run_pass_in_parts(const npuq_kernel_setup *setup, con
 static inline NPUQ_INLINED void npuq_run_pass(const npuq_kernel_setup *setup, const npuq_tile *tile,
                                               const npuq_pass *pass)
 {
-    if (tile->cols <= pass->most_columns && pass->join == 1 && npuq_are_in_place(setup, tile, pass->writes_y)) {
+    if (tile->cols <= pass->most_columns && npuq_are_in_place(setup, tile, pass->writes_y)) {
         const npuq_block block = npuq_make_block(setup, tile, pass->writes_y);
 
         if (pass->columns) {
             pass->columns(pass->job, 0, tile->cols);
         }
-        pass->kernel(&block, pass->params);
+        npuq_run_block(setup, pass, &block);
     } else {
         npuq_run_pass_in_parts(setup, tile, pass);
     }
