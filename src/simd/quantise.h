@@ -222,36 +222,23 @@ INLINE size_t NPUQ_STEP(run)(const quantise_parameters *p, const rows *r, size_t
     return NPUQ_STEP(run_chunks)(&known, r, count, at);
 }
 
+/* By row or by run. A stream begins where a line of y does. If y begins elsewhere, a vector might be of two runs. */
 FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const npuq_quant_params *params)
 {
     const quantise_call call = {k, params, params->offset, b->flip};
     const quantise_call for_exact = call; /* the compiler knows that no store changes the other */
+    const bool stream = b->hints.from_memory && (k.from != BY_RUN || (uintptr_t)b->y % LINE == 0);
     retry_state d = {STRIP, 0};
 
     assume_quantising(k);
-    assume(k.from == BY_ROW || k.from == BY_ROW_SMOOTH);
+    assume(k.from != BY_COLUMN);
     for (size_t i = 0; i < b->rows; i++) {
         const rows r = select_rows(b, i, &for_exact);
         const quantise_parameters p = NPUQ_STEP(load)(&call, r.first);
         const bool fails = k.op == NPUQ_DIV ? FAST_DIVIDE && !p.invertible_scale : flips_without_loop(&p);
 
-        NPUQ_STEP(run_rows)(&p, r, 1, b->hints.from_memory, fails, &d);
+        NPUQ_STEP(run_rows)(&p, r, 1, stream, fails, &d);
     }
-}
-
-FOR_TYPES void quantise_by_run(const npuq_block *b, quantise_spec k, const npuq_quant_params *params)
-{
-    const quantise_call call = {k, params, params->offset, b->flip};
-    const quantise_call for_exact = call;
-    /* A stream begins where a line of y does. If y begins elsewhere, a vector might be of two runs. */
-    const bool stream = b->hints.from_memory && (uintptr_t)b->y % LINE == 0;
-    retry_state d = {STRIP, 0};
-
-    assume_quantising(k);
-    assume(k.from == BY_RUN);
-    const quantise_parameters p = NPUQ_STEP(load)(&call, 0);
-
-    NPUQ_STEP(run_rows)(&p, select_rows(b, 0, &for_exact), 1, stream, flips_without_loop(&p), &d);
 }
 
 INLINE bool are_scales_invertible(const float *scales, size_t n)
@@ -321,6 +308,14 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
     }
 }
 
+INLINE source find_source(npuq_affine_op op, const npuq_quant_params *p)
+{
+    if (p->steps <= NPUQ_BY_ROW) {
+        return op == NPUQ_MUL && p->smooth ? BY_ROW_SMOOTH : BY_ROW;
+    }
+    return op == NPUQ_MUL && p->steps == NPUQ_BY_RUN ? BY_RUN : BY_COLUMN;
+}
+
 /* One function for each source: what one keeps on the stack would slow the others down. */
 #define BY_SOURCE(NAME, FROM, WAY, Y, X, OP)                                                                           \
     OF_SOURCE void NPUQ_KERNEL(NAME, FROM)(const npuq_block *b, const npuq_quant_params *p)                            \
@@ -328,40 +323,23 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
         quantise_##WAY(b, (quantise_spec){FROM, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP}, p);                          \
     }
 
-#define PRODUCT(NAME, Y, X)                                                                                            \
-    BY_SOURCE(multiply_##NAME, BY_ROW, by_row, Y, X, MUL)                                                              \
-    BY_SOURCE(multiply_##NAME, BY_ROW_SMOOTH, by_row, Y, X, MUL)                                                       \
-    BY_SOURCE(multiply_##NAME, BY_COLUMN, by_column, Y, X, MUL)                                                        \
-    BY_SOURCE(multiply_##NAME, BY_RUN, by_run, Y, X, MUL)                                                              \
-    static void NPUQ_KERNEL(multiply, NAME)(const npuq_block *b, const void *params)                                   \
+#define QUANTISER(OP, VERB, NAME, Y, X)                                                                                \
+    BY_SOURCE(VERB##_##NAME, BY_ROW, by_row, Y, X, OP)                                                                 \
+    BY_SOURCE(VERB##_##NAME, BY_ROW_SMOOTH, by_row, Y, X, OP)                                                          \
+    BY_SOURCE(VERB##_##NAME, BY_COLUMN, by_column, Y, X, OP)                                                           \
+    BY_SOURCE(VERB##_##NAME, BY_RUN, by_row, Y, X, OP)                                                                 \
+    static void NPUQ_KERNEL(VERB, NAME)(const npuq_block *b, const void *params)                                       \
     {                                                                                                                  \
-        const npuq_quant_params *p = params;                                                                           \
-                                                                                                                       \
-        assert(npuq_is_valid_quant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_MUL, p));                                     \
-        if (p->steps <= NPUQ_BY_ROW) {                                                                                 \
-            (p->smooth ? NPUQ_KERNEL(multiply_##NAME, BY_ROW_SMOOTH) : NPUQ_KERNEL(multiply_##NAME, BY_ROW))(b, p);    \
-        } else if (p->steps == NPUQ_BY_RUN) {                                                                          \
-            NPUQ_KERNEL(multiply_##NAME, BY_RUN)(b, p);                                                                \
-        } else {                                                                                                       \
-            NPUQ_KERNEL(multiply_##NAME, BY_COLUMN)(b, p);                                                             \
+        assert(npuq_is_valid_quant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP, params));                               \
+        switch (find_source(NPUQ_##OP, params)) {                                                                      \
+        case BY_ROW: NPUQ_KERNEL(VERB##_##NAME, BY_ROW)(b, params); break;                                             \
+        case BY_ROW_SMOOTH: NPUQ_KERNEL(VERB##_##NAME, BY_ROW_SMOOTH)(b, params); break;                               \
+        case BY_COLUMN: NPUQ_KERNEL(VERB##_##NAME, BY_COLUMN)(b, params); break;                                       \
+        case BY_RUN: NPUQ_KERNEL(VERB##_##NAME, BY_RUN)(b, params); break;                                             \
         }                                                                                                              \
     }
-
-#define QUOTIENT(NAME, Y, X)                                                                                           \
-    BY_SOURCE(divide_##NAME, BY_ROW, by_row, Y, X, DIV)                                                                \
-    BY_SOURCE(divide_##NAME, BY_COLUMN, by_column, Y, X, DIV)                                                          \
-    static void NPUQ_KERNEL(divide, NAME)(const npuq_block *b, const void *params)                                     \
-    {                                                                                                                  \
-        const npuq_quant_params *p = params;                                                                           \
-                                                                                                                       \
-        assert(npuq_is_valid_quant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_DIV, p));                                     \
-        if (p->steps <= NPUQ_BY_ROW) {                                                                                 \
-            NPUQ_KERNEL(divide_##NAME, BY_ROW)(b, p);                                                                  \
-        } else {                                                                                                       \
-            NPUQ_KERNEL(divide_##NAME, BY_COLUMN)(b, p);                                                               \
-        }                                                                                                              \
-    }
-
+#define PRODUCT(...)  QUANTISER(MUL, multiply, __VA_ARGS__)
+#define QUOTIENT(...) QUANTISER(DIV, divide, __VA_ARGS__)
 NPUQ_EACH_PRODUCT(PRODUCT)
 NPUQ_EACH_QUOTIENT(QUOTIENT)
 
