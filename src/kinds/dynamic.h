@@ -32,6 +32,7 @@ typedef struct npuq_dynamic_options {
     npuq_dynamic_step step;
     npuq_dynamic_form form;
     npuq_quant_mode quant_mode;
+    npuq_scale_form scale_form; /* which only the symmetric form has */
 } npuq_dynamic_options;
 
 /* An operator or a step. COMPUTE is one of the functions below. */
@@ -62,6 +63,7 @@ enum { NPUQ_RANGED_ROWS = NPUQ_SHORT_ROWS };
 /* Cuts a plan into units of whole rows, and units into blocks of rows that stay in the cache. */
 void npuq_cut_whole_rows(npuq_plan *plan, const npuq_arguments *arguments, size_t cols);
 
+npuq_status npuq_check_scale_form(const char *op, npuq_scale_form scale_form);
 npuq_status npuq_check_dynamic_values(const npuq_arguments *arguments);
 
 /* Tensors are min, scale, max and offset, which is null in the symmetric form. */

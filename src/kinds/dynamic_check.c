@@ -83,6 +83,15 @@ static npuq_status check_mode(const char *op, npuq_quant_mode quant_mode, bool o
     return NPUQ_OK;
 }
 
+npuq_status npuq_check_scale_form(const char *op, npuq_scale_form scale_form)
+{
+    if (scale_form != NPUQ_SCALE_PRODUCT && scale_form != NPUQ_SCALE_INVERSE) {
+        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "scale_form", "is %d; expected 0 (product) or 1 (inverse)",
+                         (int)scale_form);
+    }
+    return NPUQ_OK;
+}
+
 /* Elements where a range wants them: per tensor any, per token in each row. */
 static npuq_status check_emptiness(const char *op, const npuq_tensor *x, npuq_quant_mode quant_mode)
 {
@@ -109,7 +118,8 @@ npuq_status npuq_check_dynamic(const npuq_arguments *arguments, const void *opti
     const char *op = arguments->signature->op;
     npuq_status status;
 
-    if ((status = check_mode(op, o->quant_mode, arguments->is_prepared && o->step != NPUQ_APPLY)) != NPUQ_OK ||
+    if ((status = npuq_check_scale_form(op, o->scale_form)) != NPUQ_OK ||
+        (status = check_mode(op, o->quant_mode, arguments->is_prepared && o->step != NPUQ_APPLY)) != NPUQ_OK ||
         (o->step == NPUQ_QUANTISE_ALL &&
          (status = check_emptiness(op, arguments->tensors[NPUQ_DYNAMIC_X], o->quant_mode)) != NPUQ_OK) ||
         (status = check_smooth(arguments, o->quant_mode)) != NPUQ_OK ||

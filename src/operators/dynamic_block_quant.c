@@ -156,20 +156,5 @@ static const npuq_operator operator_of_blocks = {
     NPUQ_SIGNATURE(dynamic_block_quant, 5, false, NPUQ_HOLE(DYNAMIC_SMOOTH) NPUQ_HOLE(DYNAMIC_OFFSET_OR_MAX)), check,
     plan_blocks, quantise_blocks, NULL};
 
-npuq_status npuq_dynamic_block_quant(const npuq_tensor *x, int64_t block, float min_scale, const npuq_tensor *y,
-                                     const npuq_tensor *scale, const npuq_executor *executor)
-{
-    const npuq_tensor *const tensors[] = {x, y, NULL, scale, NULL};
-    const block_options options = {block, bits_of_argument(&min_scale)};
-
-    return npuq_call_operator(&operator_of_blocks, tensors, &options, executor);
-}
-
-npuq_status npuq_prepare_dynamic_block_quant(npuq_call *call, const npuq_tensor *x, int64_t block, float min_scale,
-                                             const npuq_tensor *y, const npuq_tensor *scale)
-{
-    const npuq_tensor *const tensors[] = {x, y, NULL, scale, NULL};
-    const block_options options = {block, bits_of_argument(&min_scale)};
-
-    return npuq_prepare_operator(call, &operator_of_blocks, tensors, &options);
-}
+NPUQ_DEFINE_CALLS(dynamic_block_quant, (&(block_options){block, bits_of_argument(&min_scale)}), &operator_of_blocks,
+                  NPUQ_CALL(&operator_of_blocks))

@@ -6,71 +6,26 @@ static const npuq_operator all_steps =
 static const npuq_operator apply_step =
     NPUQ_DYNAMIC_OPERATOR(dynamic_quant_symmetric_apply, , npuq_quantise_by_parameters);
 
-static npuq_status check_form(const char *op, npuq_scale_form scale_form)
-{
-    if (scale_form != NPUQ_SCALE_PRODUCT && scale_form != NPUQ_SCALE_INVERSE) {
-        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "scale_form", "is %d; expected 0 (product) or 1 (inverse)",
-                         (int)scale_form);
-    }
-    return NPUQ_OK;
-}
-
 static npuq_dynamic_form form_of(npuq_scale_form scale_form)
 {
     return scale_form == NPUQ_SCALE_INVERSE ? NPUQ_SYMMETRIC_INVERSE : NPUQ_SYMMETRIC_PRODUCT;
 }
 
-npuq_status npuq_dynamic_quant(const npuq_tensor *x, const npuq_tensor *smooth_scales, const npuq_tensor *group_index,
-                               npuq_quant_mode quant_mode, npuq_scale_form scale_form, const npuq_tensor *y,
-                               const npuq_tensor *scale, const npuq_executor *executor)
-{
-    const npuq_tensor *const tensors[] = {x, y, smooth_scales, scale, NULL, group_index};
-    const npuq_dynamic_options options = {NPUQ_QUANTISE_ALL, form_of(scale_form), quant_mode};
-    const npuq_status status = check_form(all_steps.signature.op, scale_form);
+NPUQ_DEFINE_CALLS(dynamic_quant,
+                  (&(npuq_dynamic_options){NPUQ_QUANTISE_ALL, form_of(scale_form), quant_mode, scale_form}), &all_steps,
+                  NPUQ_CALL(&all_steps))
 
-    return status != NPUQ_OK ? status : npuq_call_operator(&all_steps, tensors, &options, executor);
-}
-
-npuq_status npuq_prepare_dynamic_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *smooth_scales,
-                                       const npuq_tensor *group_index, npuq_quant_mode quant_mode,
-                                       npuq_scale_form scale_form, const npuq_tensor *y, const npuq_tensor *scale)
-{
-    const npuq_tensor *const tensors[] = {x, y, smooth_scales, scale, NULL, group_index};
-    const npuq_dynamic_options options = {NPUQ_QUANTISE_ALL, form_of(scale_form), quant_mode};
-    const npuq_status status = check_form(all_steps.signature.op, scale_form);
-
-    return status != NPUQ_OK && call ? status : npuq_prepare_operator(call, &all_steps, tensors, &options);
-}
+/* y is the same in both forms of the scale. */
+NPUQ_DEFINE_CALLS(dynamic_quant_symmetric_apply,
+                  (&(npuq_dynamic_options){NPUQ_APPLY, NPUQ_SYMMETRIC_PRODUCT, quant_mode, NPUQ_SCALE_PRODUCT}),
+                  &apply_step, NPUQ_CALL(&apply_step))
 
 npuq_status npuq_dynamic_quant_symmetric_params(const npuq_tensor *min, const npuq_tensor *max, npuq_dtype y_dtype,
                                                 npuq_scale_form scale_form, const npuq_tensor *scale)
 {
-    const npuq_status status = check_form("dynamic_quant_symmetric_params", scale_form);
+    const npuq_status status = npuq_check_scale_form("dynamic_quant_symmetric_params", scale_form);
 
     return status != NPUQ_OK ? status
                              : npuq_call_dynamic_params(form_of(scale_form),
                                                         (const npuq_tensor *const[]){min, scale, max, NULL}, y_dtype);
-}
-
-/* y is the same in both forms of the scale. */
-npuq_status npuq_dynamic_quant_symmetric_apply(const npuq_tensor *x, const npuq_tensor *smooth_scales,
-                                               const npuq_tensor *group_index, npuq_quant_mode quant_mode,
-                                               const npuq_tensor *min, const npuq_tensor *max, const npuq_tensor *y,
-                                               const npuq_executor *executor)
-{
-    const npuq_tensor *const tensors[] = {x, y, smooth_scales, min, max, group_index};
-    const npuq_dynamic_options options = {NPUQ_APPLY, NPUQ_SYMMETRIC_PRODUCT, quant_mode};
-
-    return npuq_call_operator(&apply_step, tensors, &options, executor);
-}
-
-npuq_status npuq_prepare_dynamic_quant_symmetric_apply(npuq_call *call, const npuq_tensor *x,
-                                                       const npuq_tensor *smooth_scales, const npuq_tensor *group_index,
-                                                       npuq_quant_mode quant_mode, const npuq_tensor *min,
-                                                       const npuq_tensor *max, const npuq_tensor *y)
-{
-    const npuq_tensor *const tensors[] = {x, y, smooth_scales, min, max, group_index};
-    const npuq_dynamic_options options = {NPUQ_APPLY, NPUQ_SYMMETRIC_PRODUCT, quant_mode};
-
-    return npuq_prepare_operator(call, &apply_step, tensors, &options);
 }

@@ -60,18 +60,5 @@ static npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, c
 static const npuq_operator group_quant = {NPUQ_SIGNATURE(group_quant, 5, true, ), check, make_plan,
                                           npuq_quantise_by_column, NULL};
 
-npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *scale, const npuq_tensor *group_index,
-                             const npuq_tensor *offset, const npuq_tensor *y, const npuq_executor *executor)
-{
-    const npuq_tensor *const tensors[] = {x, y, scale, offset, group_index};
-
-    return npuq_call_inlined(&group_quant, check, make_plan, npuq_quantise_by_column, tensors, NULL, executor);
-}
-
-npuq_status npuq_prepare_group_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *scale,
-                                     const npuq_tensor *group_index, const npuq_tensor *offset, const npuq_tensor *y)
-{
-    const npuq_tensor *const tensors[] = {x, y, scale, offset, group_index};
-
-    return npuq_prepare_operator(call, &group_quant, tensors, NULL);
-}
+NPUQ_DEFINE_CALLS(group_quant, NULL, &group_quant,
+                  NPUQ_CALL_INLINED(&group_quant, check, make_plan, npuq_quantise_by_column))

@@ -187,20 +187,6 @@ static inline NPUQ_INLINED void quantise_tile(const npuq_plan *plan, const npuq_
 static const npuq_operator product = OPERATOR(ARGUMENTS_quantize_product, PRODUCT);
 static const npuq_operator division = OPERATOR(ARGUMENTS_quantize_quotient, QUOTIENT);
 
-npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,
-                          bool div_mode, const npuq_tensor *y, const npuq_executor *executor)
-{
-    const npuq_tensor *const tensors[] = {x, y, scales, zero_points};
-    const options o = {axis, div_mode};
-
-    return div_mode ? npuq_call_inlined(&division, check, make_plan, quantise_tile, tensors, &o, executor)
-                    : npuq_call_inlined(&product, check, make_plan, quantise_tile, tensors, &o, executor);
-}
-
-npuq_status npuq_prepare_quantize(npuq_call *call, const npuq_tensor *x, const npuq_tensor *scales,
-                                  const npuq_tensor *zero_points, int32_t axis, bool div_mode, const npuq_tensor *y)
-{
-    const npuq_tensor *const tensors[] = {x, y, scales, zero_points};
-
-    return npuq_prepare_operator(call, div_mode ? &division : &product, tensors, &(options){axis, div_mode});
-}
+NPUQ_DEFINE_CALLS(quantize, (&(options){axis, div_mode}), div_mode ? &division : &product,
+                  div_mode ? NPUQ_CALL_INLINED(&division, check, make_plan, quantise_tile)
+                           : NPUQ_CALL_INLINED(&product, check, make_plan, quantise_tile))

@@ -93,14 +93,4 @@ static npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, c
 static const npuq_operator requant = {NPUQ_SIGNATURE(requant, 5, false, NPUQ_HOLE(INTEGERS_ROW_SCALE)), check,
                                       make_plan, npuq_dequantise_tile, NULL};
 
-npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias, const npuq_tensor *y,
-                         const npuq_executor *executor)
-{
-    return npuq_call_operator(&requant, (const npuq_tensor *const[]){x, y, words, bias, NULL}, NULL, executor);
-}
-
-npuq_status npuq_prepare_requant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *words,
-                                 const npuq_tensor *bias, const npuq_tensor *y)
-{
-    return npuq_prepare_operator(call, &requant, (const npuq_tensor *const[]){x, y, words, bias, NULL}, NULL);
-}
+NPUQ_DEFINE_CALLS(requant, NULL, &requant, NPUQ_CALL(&requant))
