@@ -93,7 +93,7 @@ typedef struct npuq_range_params {
  * hi[r] and lo[r] to the range of row r, as above. 0 < n <= NPUQ_SHORT and 0 < rows <= NPUQ_SHORT_ROWS. All arrays have
  * room, which may be read and written: values and smooth for NPUQ_LANES more, hi and lo for the next multiple of
  * NPUQ_LANES. */
-enum { NPUQ_SHORT = 32, NPUQ_SHORT_ROWS = 64, NPUQ_LANES = 16 };
+enum { NPUQ_SHORT = 64, NPUQ_SHORT_ROWS = 32, NPUQ_LANES = 16 };
 _Static_assert(NPUQ_SHORT_ROWS % NPUQ_LANES == 0, "what has a float for each of the rows has room for whole vectors");
 typedef void npuq_short_rows_fn(float *values, const float *smooth, size_t n, size_t rows, float *hi, float *lo);
 

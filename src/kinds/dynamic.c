@@ -16,6 +16,7 @@ enum {
     ACROSS_BYTES = 128,
 };
 _Static_assert(ROWS % NPUQ_LANES == 0, "kernels write parameters in whole vectors");
+_Static_assert(ROWS % NPUQ_SHORT_ROWS == 0, "ranges of short rows fill whole vectors, and their values too");
 enum { UNIT = 65536 };
 
 /* For a tensor or long row with one range: at most this many units, whose ranges are on the stack until all are known.
@@ -161,7 +162,7 @@ static bool are_short_rows(const npuq_tile *tile)
     return tile->rows > 1 && tile->cols < NPUQ_SHORT;
 }
 
-/* Stores x times smooth as binary32 in values, which has room for NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_LANES, and the
+/* Stores x times smooth as binary32 in values, which has room for NPUQ_SHORT * ROWS + NPUQ_LANES, and the
  * ranges in hi and lo. Setup and tile then describe values as x. Not inlined: the caller would keep this buffer during
  * later calls. */
 static NPUQ_NOT_INLINED void take_short_rows(npuq_kernel_setup *setup, npuq_tile *tile, const npuq_params *smooth,
@@ -174,7 +175,7 @@ static NPUQ_NOT_INLINED void take_short_rows(npuq_kernel_setup *setup, npuq_tile
     const size_t bytes = npuq_count_bytes(setup->words[X], n * tile->rows);
     const float *all = NULL;
 
-    assert(tile->rows <= NPUQ_SHORT_ROWS);
+    assert(tile->rows <= ROWS);
     /* The processor does not prefetch these few lines: too much work lies between them and the next lines. */
     for (size_t line = 0; setup->memory.reads.from_memory && line < bytes; line += LINE) {
         __builtin_prefetch(x.data + 2 * bytes + line);
@@ -185,9 +186,12 @@ static NPUQ_NOT_INLINED void take_short_rows(npuq_kernel_setup *setup, npuq_tile
         memcpy(values, widened, n * tile->rows * sizeof *values);
     }
     if (smooth->data) {
-        all = npuq_convert_repeated(setup->kernels, smooth, n, tile->rows, smooths);
+        all = npuq_convert_repeated(setup->kernels, smooth, n, npuq_smaller(tile->rows, NPUQ_SHORT_ROWS), smooths);
     }
-    setup->kernels->short_rows(values, all, n, tile->rows, hi, lo);
+    for (size_t row = 0; row < tile->rows; row += NPUQ_SHORT_ROWS) {
+        setup->kernels->short_rows(values + row * n, all, n, npuq_smaller(tile->rows - row, NPUQ_SHORT_ROWS), hi + row,
+                                   lo + row);
+    }
     setup->types[X] = NPUQ_TYPE_FLOAT32;
     setup->words[X] = npuq_word_of(NPUQ_TYPE_FLOAT32);
     setup->memory = (npuq_memory_plan){0};
@@ -227,30 +231,34 @@ static inline NPUQ_INLINED void finish_rows(const npuq_kernel_setup *setup, cons
     requantise(setup, tile, smooth, v->inverse_scale, v->offset, NPUQ_BY_ROW);
 }
 
-/* Not inlined: other rows have no use for these buffers. */
-static NPUQ_NOT_INLINED void quantise_gathered_rows(const npuq_plan *plan, const npuq_tile *tile)
+/* Not inlined, these two: other rows have no use for their buffers. */
+static NPUQ_NOT_INLINED void quantise_short_rows(const npuq_plan *plan, const npuq_tile *tile)
 {
-    union {
-        _Alignas(64) char x[NPUQ_STAGED]; /* gathered */
-        struct {
-            float x[NPUQ_SHORT * NPUQ_SHORT_ROWS]; /* gathered, of any type */
-            float values[NPUQ_SHORT * NPUQ_SHORT_ROWS + NPUQ_LANES];
-        } short_rows;
-    } scratch;
-    npuq_params smooth = npuq_make_params(&plan->setup, tile, SMOOTH);
+    uint16_t halves[NPUQ_SHORT * ROWS]; /* gathered; floats are values */
+    _Alignas(64) float values[NPUQ_SHORT * ROWS + NPUQ_LANES];
+    const npuq_params smooth = npuq_make_params(&plan->setup, tile, SMOOTH);
+    const npuq_params none = {NULL, 0, NPUQ_TYPE_FLOAT32, 1, 0};
     npuq_kernel_setup setup = plan->setup;
-    npuq_tile from = *tile; /* x in place, gathered or converted */
+    npuq_tile from = *tile;
     row_values v;
 
-    if (npuq_gather_x(&setup, &from, scratch.x)) {
+    (void)npuq_gather_x(&setup, &from, setup.types[X] == NPUQ_TYPE_FLOAT32 ? (char *)values : (char *)halves);
+    take_short_rows(&setup, &from, &smooth, values, v.hi, v.lo);
+    finish_rows(&setup, plan, &from, &none, &v);
+}
+
+static NPUQ_NOT_INLINED void quantise_gathered_rows(const npuq_plan *plan, const npuq_tile *tile)
+{
+    _Alignas(64) char x[NPUQ_STAGED];
+    const npuq_params smooth = npuq_make_params(&plan->setup, tile, SMOOTH);
+    npuq_kernel_setup setup = plan->setup;
+    npuq_tile from = *tile;
+    row_values v;
+
+    if (npuq_gather_x(&setup, &from, x)) {
         setup.memory = (npuq_memory_plan){0};
     }
-    if (are_short_rows(tile)) {
-        take_short_rows(&setup, &from, &smooth, scratch.short_rows.values, v.hi, v.lo);
-        smooth.data = NULL;
-    } else {
-        find_ranges(&setup, &from, &smooth, &v);
-    }
+    find_ranges(&setup, &from, &smooth, &v);
     finish_rows(&setup, plan, &from, &smooth, &v);
 }
 
@@ -292,7 +300,11 @@ void npuq_quantise_by_ranges(const npuq_plan *plan, const npuq_tile *tile)
         quantise_runs(plan, tile);
         return;
     }
-    if (are_short_rows(tile) || !npuq_is_in_place(&plan->setup, tile, X)) {
+    if (are_short_rows(tile)) {
+        quantise_short_rows(plan, tile);
+        return;
+    }
+    if (!npuq_is_in_place(&plan->setup, tile, X)) {
         quantise_gathered_rows(plan, tile);
         return;
     }

@@ -41,19 +41,23 @@ NOINLINE void NPUQ_STEP(columns_exact)(const rows *r, size_t count, size_t at, s
     NPUQ_STEP(run_exact)(&p, r, count, at, n);
 }
 
-/* Computes chunks from column `at` on, up to the first strip whose check fails, or up to the tail; returns where that
- * begins. Calls nothing: around a call, compilers keep in memory the values that all chunks share. */
+/* Computes columns from `at` on, a chunk or more, up to the first strip whose check fails; returns where the failed
+ * columns begin, or r->n. The last chunk computes some columns again. Calls nothing: around a call, compilers keep in
+ * memory the values that all chunks share. */
 INLINE size_t NPUQ_STEP(run_chunks)(const NPUQ_PARAMETERS *p, const rows *r, size_t count, size_t at)
 {
     const step s = NPUQ_STEP(describe)(p);
-    const size_t end = r->n - (r->n - at) % CHUNK;
+    const size_t end = r->n - at < CHUNK ? at : r->n;
 
     while (at < end) {
-        const size_t next = end - at < STRIP ? end : at + STRIP;
+        if (end - at < CHUNK) {
+            at = end - CHUNK;
+        }
+        const size_t next = end - at < STRIP ? end - (end - at) % CHUNK : at + STRIP;
         store_check done = start_check();
         size_t c = at;
 
-        if (s.prefetches && r->hints->prefetch_bytes > 0) {
+        if (s.prefetches && next - at == STRIP && r->hints->prefetch_bytes > 0) {
             prefetch_lines(r->x + npuq_count_bytes(s.x, at) + r->hints->prefetch_bytes, npuq_count_bytes(s.x, STRIP),
                            false);
         }

@@ -12,9 +12,6 @@
 /* Bytes of the buffer for columns that are not contiguous. */
 enum { NPUQ_STAGED = 16384 };
 
-/* Rows of fewer columns, with parameters by column, are joined to longer rows. */
-enum { NPUQ_SHORT_BY_COLUMN = 64 };
-
 typedef struct npuq_kernel_setup {
     const npuq_row_kernels *kernels;
     uint8_t types[NPUQ_MOST_OPERANDS]; /* npuq_type */
@@ -87,7 +84,7 @@ static inline NPUQ_INLINED npuq_block npuq_make_block(const npuq_kernel_setup *s
 /* Whether a tile is one block, without rows to join, as most tiles are. */
 static inline NPUQ_INLINED bool npuq_is_block(const npuq_kernel_setup *setup, const npuq_tile *tile)
 {
-    return (tile->rows == 1 || tile->cols >= NPUQ_SHORT_BY_COLUMN) &&
+    return (tile->rows == 1 || tile->cols >= NPUQ_SHORT) &&
            tile->places[NPUQ_AT_X].col_stride == (ptrdiff_t)setup->words[NPUQ_AT_X].size &&
            tile->places[NPUQ_AT_Y].col_stride == (ptrdiff_t)setup->words[NPUQ_AT_Y].size;
 }
@@ -110,7 +107,7 @@ size_t npuq_count_joinable(const npuq_kernel_setup *setup, const npuq_tile *tile
  * long, or do not follow one another. */
 static inline size_t npuq_count_rows_to_join(const npuq_kernel_setup *setup, const npuq_tile *tile)
 {
-    return tile->cols >= NPUQ_SHORT_BY_COLUMN || tile->rows == 1 ? 1 : npuq_count_joinable(setup, tile);
+    return tile->cols >= NPUQ_SHORT || tile->rows == 1 ? 1 : npuq_count_joinable(setup, tile);
 }
 
 /* ---- passes: a kernel over a tile -------------------------------------------------------------------------------- */
