@@ -140,6 +140,23 @@ static inline vq pair_bf16(vf a, vf b)
 
 #include "vec_x86.h"
 
+/* Low and high bytes are looked up, and joined within 128 bits: so the first 128 bits take int4 0-7 and 16-23. */
+#define LOOKS_UP_I4 1
+static inline void chunk_look_up_i4(void *p, const void *x, vu results, bool non_temporal)
+{
+    const vq low_first =
+        _mm256_set_epi64x(0x0F0D0B0907050301, 0x0E0C0A0806040200, 0x0F0D0B0907050301, 0x0E0C0A0806040200);
+    const vq halves = _mm256_shuffle_epi8((vq)results, low_first);
+    const vq order = _mm256_setr_epi8(0, -1, 1, -1, 2, -1, 3, -1, 8, -1, 9, -1, 10, -1, 11, -1, 4, -1, 5, -1, 6, -1, 7,
+                                      -1, 12, -1, 13, -1, 14, -1, 15, -1);
+    const vq pairs = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(load_half(x)), order);
+    const vq nibbles = (pairs | _mm256_slli_epi16(pairs, 4)) & _mm256_set1_epi8(0x0F);
+    const vq low = _mm256_shuffle_epi8(_mm256_permute4x64_epi64(halves, 0x88), nibbles);
+    const vq high = _mm256_shuffle_epi8(_mm256_permute4x64_epi64(halves, 0xDD), nibbles);
+    put(p, _mm256_unpacklo_epi8(low, high), non_temporal);
+    put((vq *)p + 1, _mm256_unpackhi_epi8(low, high), non_temporal);
+}
+
 static inline vf lanes_in_order(vf v)
 {
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), 0xD8));

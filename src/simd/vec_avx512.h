@@ -182,6 +182,25 @@ static inline store_check chunk_store_converted_bf16(void *p, vchunk t, bool non
     return c;
 }
 
+/* A word of x has four int4: it comes four times, each time shifted so that another one is low. Only five bits of an
+ * index count. */
+#define LOOKS_UP_I4 1
+static inline vq look_up_i4(const void *x, vu results)
+{
+    const __m512i bytes = _mm512_broadcast_i32x4(_mm_loadu_si128(x));
+    const __m512i four_times =
+        _mm512_set_epi64(0x0F0E0F0E0F0E0F0E, 0x0D0C0D0C0D0C0D0C, 0x0B0A0B0A0B0A0B0A, 0x0908090809080908,
+                         0x0706070607060706, 0x0504050405040504, 0x0302030203020302, 0x0100010001000100);
+    const __m512i shifts = _mm512_set1_epi64(0x000C000800040000);
+    return _mm512_permutexvar_epi16(_mm512_srlv_epi16(_mm512_shuffle_epi8(bytes, four_times), shifts), (vq)results);
+}
+
+static inline void chunk_look_up_i4(void *p, const void *x, vu results, bool non_temporal)
+{
+    put(p, look_up_i4(x, results), non_temporal);
+    put((vq *)p + 1, look_up_i4((const __m128i *)x + 1, results), non_temporal);
+}
+
 static inline vf v_even(vf a, vf b)
 {
     const __m512i lanes = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
