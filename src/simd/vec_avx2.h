@@ -17,19 +17,11 @@ typedef __m128i vhalf;
 #define IN_PAIRS(FROM) ((FROM) != BY_COLUMN)
 #define MM(NAME)       _mm256_##NAME
 #define SI(NAME)       _mm256_##NAME##_si256
-#define HM(NAME)       _mm_##NAME
 #define HI(NAME)       _mm_##NAME##_si128
 
 static inline __m128i load_quarter(const void *p)
 {
     return _mm_loadl_epi64(p);
-}
-
-/* A quarter of the bytes in the order of memory; unpacking, within 128 bits, made the two vectors. */
-static inline __m128i quarter_of(__m128i a, __m128i b, int quarter)
-{
-    const __m128i half = quarter < 2 ? a : b;
-    return quarter % 2 == 0 ? half : _mm_srli_si128(half, 8);
 }
 
 /* A bit for each lane: its own top bit. */
@@ -139,6 +131,21 @@ static inline vq pair_bf16(vf a, vf b)
 }
 
 #include "vec_x86.h"
+
+/* Each lane has the word of its int4: shifted to the top, and back with its sign. */
+static inline vf floats_of_word(const char *x)
+{
+    int32_t word;
+    memcpy(&word, x, sizeof word);
+    const vq top = _mm256_sllv_epi32(_mm256_set1_epi32(word), _mm256_setr_epi32(28, 24, 20, 16, 12, 8, 4, 0));
+    return _mm256_cvtepi32_ps(_mm256_srai_epi32(top, 28));
+}
+
+static inline vchunk chunk_load_i4(const void *p)
+{
+    const char *x = p;
+    return (vchunk){{floats_of_word(x), floats_of_word(x + 4), floats_of_word(x + 8), floats_of_word(x + 12)}};
+}
 
 /* Low and high bytes are looked up, and joined within 128 bits: so the first 128 bits take int4 0-7 and 16-23. */
 #define LOOKS_UP_I4 1
