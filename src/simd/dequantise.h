@@ -12,7 +12,8 @@ enum {
     X_BIAS = 4,
     BIAS = 8,
     ROW_SCALES = 16, /* row_scales */
-    LOOKS_UP = 32    /* instead: the results of all 16 integers are known */
+    LOOKS_UP = 32,   /* instead: the results of all 16 integers are known */
+    NORMAL = 64      /* no result is NaN or subnormal */
 };
 
 typedef struct dequantise_spec {
@@ -157,6 +158,23 @@ INLINE bool are_finite(const npuq_dequant_params *p)
     return *p->scale * 0.0f + (p->offset ? *p->offset * 0.0f : 0.0f) == 0.0f;
 }
 
+/* Whether scales in [2^-64, 2^64) save the check of a conversion. Checks of other stores cost half as much. */
+INLINE bool may_be_normal(dequantise_spec k)
+{
+    return k.converts && k.x != NPUQ_TYPE_INT32;
+}
+
+INLINE bool are_invertible(const float *scales, size_t n)
+{
+    for (size_t at = 0; at < n; at += CHUNK) {
+        const size_t rest = n - at;
+        if (!chunk_is_invertible(load_parameters(scales + at, rest, rest < CHUNK))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* The most frequent forms have a loop each. Other forms are tested in every chunk, which was measured to take up to a
  * tenth longer: among them int4 with one scale, if there are too few to look up. */
 INLINE size_t NPUQ_STEP(run)(const dequantise_parameters *p, const rows *r, size_t count, size_t at)
@@ -167,7 +185,7 @@ INLINE size_t NPUQ_STEP(run)(const dequantise_parameters *p, const rows *r, size
 #define FORM(SET)                                                                                                      \
     if (p->k.form == (SET)) {                                                                                          \
         known.k.form = (SET);                                                                                          \
-        known.never_nan = may_rule_out_nan(known.k);                                                                   \
+        known.never_nan = may_rule_out_nan(known.k) || (SET)&NORMAL;                                                   \
         return NPUQ_STEP(run_chunks)(&known, r, count, at);                                                            \
     }
     if (!AT_RUN_TIME) {
@@ -175,6 +193,7 @@ INLINE size_t NPUQ_STEP(run)(const dequantise_parameters *p, const rows *r, size
         FORM(SCALES)
         FORM(looks_up ? LOOKS_UP : ROW_SCALE_OR_OFFSET)
         FORM(SCALES | ROW_SCALE_OR_OFFSET)
+        FORM(may_be_normal(known.k) ? SCALES | NORMAL : SCALES)
     }
 #undef FORM
     return NPUQ_STEP(run_chunks)(p, r, count, at);
@@ -195,6 +214,7 @@ INLINE vu find_results(const dequantise_call *call)
 }
 
 enum { LOOK_UP_FROM = 512 }; /* elements: for fewer, the results took as long as they save */
+enum { NORMAL_FROM = 4 };    /* rows: a check of scales takes longer than that of a row */
 
 /* Each pair of types has its own kernel, with TYPES_AT_RUN_TIME as well: tests of types in each chunk took up to a
  * third of the time. */
@@ -212,6 +232,10 @@ INLINE void dequantise_rows(const npuq_block *b, dequantise_call call)
     if (looks_up) {
         results = find_results(&for_exact);
         call.k.form = LOOKS_UP;
+    }
+    if (may_be_normal(call.k) && call.k.form == SCALES && count >= NORMAL_FROM &&
+        are_invertible(call.all->scale, b->n)) {
+        call.k.form |= NORMAL;
     }
     const bool fails = count > 0 && may_rule_out_nan(call.k) && !looks_up && !are_finite(call.all);
     for (size_t i = 0; i < count; i++) {
