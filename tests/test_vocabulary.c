@@ -569,6 +569,32 @@ static void try_chunk_store_converted_bf16(void)
 }
 #endif
 
+#if LOOKS_UP_I4
+static void try_chunk_look_up_i4(void)
+{
+    _Alignas(64) uint16_t y[CHUNK];
+    uint16_t expected[CHUNK];
+    uint16_t results[2 * LANES];
+    uint32_t x[CHUNK / 8];
+    vu table;
+
+    for (size_t round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; i < 2 * LANES; i++) {
+            results[i] = i < 16 ? (uint16_t)test_random() : results[i - 16];
+        }
+        for (size_t i = 0; i < CHUNK / 8; i++) {
+            x[i] = (uint32_t)test_random();
+        }
+        for (size_t i = 0; i < CHUNK; i++) {
+            expected[i] = results[x[i / 8] >> 4 * (i % 8) & 15];
+        }
+        memcpy(&table, results, sizeof table);
+        chunk_look_up_i4(y, x, table, round % 2);
+        SAME(y, expected, sizeof y, round);
+    }
+}
+#endif
+
 TRY(fence_stores, fence_stores()) /* a thread sees its own stores without a fence, too */
 
 /* One wrong store among right ones, in every lane and place. */

@@ -40,6 +40,10 @@ enum { AT_RUN_TIME = 0 };
 #define EXACT_QUOTIENT 0
 #endif
 
+#ifndef LOOKS_UP_I4
+#define LOOKS_UP_I4 0
+#endif
+
 _Static_assert(sizeof(vchunk) == CHUNK * sizeof(float), "chunks are copied to and from arrays");
 _Static_assert(CHUNK % 8 == 0, "a chunk of int4 is whole words");
 

@@ -11,7 +11,9 @@ enum {
     ROW_SCALE_OR_OFFSET = 2, /* offset, row_scale or y_offset */
     X_BIAS = 4,
     BIAS = 8,
-    ROW_SCALES = 16 /* row_scales */
+    ROW_SCALES = 16, /* row_scales */
+    LOOKS_UP = 32,   /* instead: the results of all 16 integers are known */
+    NORMAL = 64      /* no result is NaN or subnormal */
 };
 
 typedef struct dequantise_spec {
@@ -34,6 +36,7 @@ typedef struct dequantise_parameters {
     vchunk offset;
     vchunk row_scale;
     bool never_nan; /* whether it is known that no result is NaN */
+    vu results;     /* with LOOKS_UP */
 } dequantise_parameters;
 
 /* Takes a copy: clang forgets what is assumed of memory. */
@@ -68,6 +71,12 @@ INLINE unsigned find_form(dequantise_spec k, const npuq_dequant_params *p)
            (k.x == NPUQ_TYPE_INT32 && p->x_bias ? X_BIAS : 0u) | (k.x == NPUQ_TYPE_INT32 && p->bias ? BIAS : 0u);
 }
 
+/* With the same parameters in all columns, int4 has 16 results. */
+INLINE bool may_look_up(dequantise_spec k)
+{
+    return LOOKS_UP_I4 && k.x == NPUQ_TYPE_QUINT4X2 && (k.y == NPUQ_TYPE_FLOAT16 || k.y == NPUQ_TYPE_BFLOAT16);
+}
+
 INLINE store_check dequantise_and_store(const dequantise_parameters *p, const char *x, char *y, size_t at, size_t n,
                                         stores how)
 {
@@ -77,6 +86,12 @@ INLINE store_check dequantise_and_store(const dequantise_parameters *p, const ch
     const bool by_column = k.form & SCALES;
     vchunk t;
 
+#if LOOKS_UP_I4
+    if (may_look_up(k) && k.form & LOOKS_UP) {
+        chunk_look_up_i4(y, x, p->results, how == STREAM);
+        return start_check();
+    }
+#endif
     if (k.x == NPUQ_TYPE_INT32) {
         ichunk sums = load_integers(x, n, tail);
         if (k.form & X_BIAS) {
@@ -143,29 +158,63 @@ INLINE bool are_finite(const npuq_dequant_params *p)
     return *p->scale * 0.0f + (p->offset ? *p->offset * 0.0f : 0.0f) == 0.0f;
 }
 
+/* Whether scales in [2^-64, 2^64) save the check of a conversion. Checks of other stores cost half as much. */
+INLINE bool may_be_normal(dequantise_spec k)
+{
+    return k.converts && k.x != NPUQ_TYPE_INT32;
+}
+
+INLINE bool are_invertible(const float *scales, size_t n)
+{
+    for (size_t at = 0; at < n; at += CHUNK) {
+        const size_t rest = n - at;
+        if (!chunk_is_invertible(load_parameters(scales + at, rest, rest < CHUNK))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* The most frequent forms have a loop each. Other forms are tested in every chunk, which was measured to take up to a
- * tenth longer. */
+ * tenth longer: among them int4 with one scale, if there are too few to look up. */
 INLINE size_t NPUQ_STEP(run)(const dequantise_parameters *p, const rows *r, size_t count, size_t at)
 {
     dequantise_parameters known = *p;
+    const bool looks_up = may_look_up(known.k);
 
 #define FORM(SET)                                                                                                      \
-    case SET:                                                                                                          \
+    if (p->k.form == (SET)) {                                                                                          \
         known.k.form = (SET);                                                                                          \
-        known.never_nan = may_rule_out_nan(known.k);                                                                   \
-        return NPUQ_STEP(run_chunks)(&known, r, count, at);
+        known.never_nan = may_rule_out_nan(known.k) || (SET)&NORMAL;                                                   \
+        return NPUQ_STEP(run_chunks)(&known, r, count, at);                                                            \
+    }
     if (!AT_RUN_TIME) {
-        switch (p->k.form) {
-            FORM(0)
-            FORM(SCALES)
-            FORM(ROW_SCALE_OR_OFFSET)
-            FORM(SCALES | ROW_SCALE_OR_OFFSET)
-        default: break;
-        }
+        FORM(looks_up ? LOOKS_UP : 0)
+        FORM(SCALES)
+        FORM(looks_up ? LOOKS_UP : ROW_SCALE_OR_OFFSET)
+        FORM(SCALES | ROW_SCALE_OR_OFFSET)
+        FORM(may_be_normal(known.k) ? SCALES | NORMAL : SCALES)
     }
 #undef FORM
     return NPUQ_STEP(run_chunks)(p, r, count, at);
 }
+
+/* The results of all int4, repeated. The exact path makes them: with one NaN, they need no check. */
+INLINE vu find_results(const dequantise_call *call)
+{
+    uint32_t integers[CHUNK / 8];
+    uint16_t results[CHUNK];
+
+    for (size_t i = 0; i < CHUNK / 8; i++) {
+        integers[i] = i % 2 == 0 ? 0x76543210u : 0xFEDCBA98u;
+    }
+    const rows all = {.x = (const char *)integers, .y = (char *)results, .call = call};
+    NPUQ_STEP(columns_exact)(&all, 1, 0, CHUNK);
+    return vector_at(results, 0);
+}
+
+enum { LOOK_UP_FROM = 512 }; /* elements: for fewer, the results took as long as they save */
+enum { NORMAL_FROM = 4 };    /* rows: a check of scales takes longer than that of a row */
 
 /* Each pair of types has its own kernel, with TYPES_AT_RUN_TIME as well: tests of types in each chunk took up to a
  * third of the time. */
@@ -177,11 +226,23 @@ INLINE void dequantise_rows(const npuq_block *b, dequantise_call call)
     call.k.form = find_form(call.k, call.all);
     const dequantise_call for_exact = call; /* the compiler knows that no store changes the other */
     const bool in_place = call.k.x == NPUQ_TYPE_INT32 && call.k.y == NPUQ_TYPE_FLOAT32 && b->x == b->y;
-    const bool fails = count > 0 && may_rule_out_nan(call.k) && !are_finite(call.all);
+    const bool looks_up = may_look_up(call.k) && !(call.k.form & SCALES) && count * b->n >= LOOK_UP_FROM;
+    vu results = {0};
+
+    if (looks_up) {
+        results = find_results(&for_exact);
+        call.k.form = LOOKS_UP;
+    }
+    if (may_be_normal(call.k) && call.k.form == SCALES && count >= NORMAL_FROM &&
+        are_invertible(call.all->scale, b->n)) {
+        call.k.form |= NORMAL;
+    }
+    const bool fails = count > 0 && may_rule_out_nan(call.k) && !looks_up && !are_finite(call.all);
     for (size_t i = 0; i < count; i++) {
         const rows r = select_rows(b, i, &for_exact);
-        const dequantise_parameters p = NPUQ_STEP(load)(&call, r.first);
+        dequantise_parameters p = NPUQ_STEP(load)(&call, r.first);
 
+        p.results = results;
         if (in_place) { /* a strip that is stored cannot be computed again */
             NPUQ_STEP(run_exact)(&p, &r, 1, 0, b->n);
         } else {

@@ -17,19 +17,11 @@ typedef __m128i vhalf;
 #define IN_PAIRS(FROM) ((FROM) != BY_COLUMN)
 #define MM(NAME)       _mm256_##NAME
 #define SI(NAME)       _mm256_##NAME##_si256
-#define HM(NAME)       _mm_##NAME
 #define HI(NAME)       _mm_##NAME##_si128
 
 static inline __m128i load_quarter(const void *p)
 {
     return _mm_loadl_epi64(p);
-}
-
-/* A quarter of the bytes in the order of memory; unpacking, within 128 bits, made the two vectors. */
-static inline __m128i quarter_of(__m128i a, __m128i b, int quarter)
-{
-    const __m128i half = quarter < 2 ? a : b;
-    return quarter % 2 == 0 ? half : _mm_srli_si128(half, 8);
 }
 
 /* A bit for each lane: its own top bit. */
@@ -139,6 +131,38 @@ static inline vq pair_bf16(vf a, vf b)
 }
 
 #include "vec_x86.h"
+
+/* Each lane has the word of its int4: shifted to the top, and back with its sign. */
+static inline vf floats_of_word(const char *x)
+{
+    int32_t word;
+    memcpy(&word, x, sizeof word);
+    const vq top = _mm256_sllv_epi32(_mm256_set1_epi32(word), _mm256_setr_epi32(28, 24, 20, 16, 12, 8, 4, 0));
+    return _mm256_cvtepi32_ps(_mm256_srai_epi32(top, 28));
+}
+
+static inline vchunk chunk_load_i4(const void *p)
+{
+    const char *x = p;
+    return (vchunk){{floats_of_word(x), floats_of_word(x + 4), floats_of_word(x + 8), floats_of_word(x + 12)}};
+}
+
+/* Low and high bytes are looked up, and joined within 128 bits: so the first 128 bits take int4 0-7 and 16-23. */
+#define LOOKS_UP_I4 1
+static inline void chunk_look_up_i4(void *p, const void *x, vu results, bool non_temporal)
+{
+    const vq low_first =
+        _mm256_set_epi64x(0x0F0D0B0907050301, 0x0E0C0A0806040200, 0x0F0D0B0907050301, 0x0E0C0A0806040200);
+    const vq halves = _mm256_shuffle_epi8((vq)results, low_first);
+    const vq order = _mm256_setr_epi8(0, -1, 1, -1, 2, -1, 3, -1, 8, -1, 9, -1, 10, -1, 11, -1, 4, -1, 5, -1, 6, -1, 7,
+                                      -1, 12, -1, 13, -1, 14, -1, 15, -1);
+    const vq pairs = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(load_half(x)), order);
+    const vq nibbles = (pairs | _mm256_slli_epi16(pairs, 4)) & _mm256_set1_epi8(0x0F);
+    const vq low = _mm256_shuffle_epi8(_mm256_permute4x64_epi64(halves, 0x88), nibbles);
+    const vq high = _mm256_shuffle_epi8(_mm256_permute4x64_epi64(halves, 0xDD), nibbles);
+    put(p, _mm256_unpacklo_epi8(low, high), non_temporal);
+    put((vq *)p + 1, _mm256_unpackhi_epi8(low, high), non_temporal);
+}
 
 static inline vf lanes_in_order(vf v)
 {

@@ -17,19 +17,11 @@ typedef __m256i vhalf;
 #define IN_PAIRS(FROM) ((FROM) == BY_ROW || (FROM) == BY_RUN)
 #define MM(NAME)       _mm512_##NAME
 #define SI(NAME)       _mm512_##NAME##_si512
-#define HM(NAME)       _mm256_##NAME
 #define HI(NAME)       _mm256_##NAME##_si256
 
 static inline __m128i load_quarter(const void *p)
 {
     return _mm_loadu_si128(p);
-}
-
-/* A quarter of the bytes in the order of memory; unpacking, within 128 bits, made the two vectors. */
-static inline __m128i quarter_of(__m256i a, __m256i b, int quarter)
-{
-    const __m256i half = quarter % 2 == 0 ? a : b;
-    return quarter < 2 ? _mm256_castsi256_si128(half) : _mm256_extracti128_si256(half, 1);
 }
 
 /* A bit for each lane: its own top bit. */
@@ -182,6 +174,39 @@ static inline store_check chunk_store_converted_bf16(void *p, vchunk t, bool non
     return c;
 }
 
+/* The entries of a table for 32 int4. Bytes come in `order`, and each 16 bits are shifted so that an int4 is low. Only
+ * five bits of an index count: the table has its 16 entries twice. */
+static inline vq look_up_i4(const void *x, vq order, int64_t shifts, vq table)
+{
+    const vq bytes = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128(x)), order);
+    return _mm512_permutexvar_epi16(_mm512_srlv_epi16(bytes, _mm512_set1_epi64(shifts)), table);
+}
+
+#define LOOKS_UP_I4 1
+static inline void chunk_look_up_i4(void *p, const void *x, vu results, bool non_temporal)
+{
+    const vq order = _mm512_set_epi64(0x0F0E0F0E0F0E0F0E, 0x0D0C0D0C0D0C0D0C, 0x0B0A0B0A0B0A0B0A, 0x0908090809080908,
+                                      0x0706070607060706, 0x0504050405040504, 0x0302030203020302, 0x0100010001000100);
+    const int64_t shifts = 0x000C000800040000;
+    put(p, look_up_i4(x, order, shifts, (vq)results), non_temporal);
+    put((vq *)p + 1, look_up_i4((const __m128i *)x + 1, order, shifts, (vq)results), non_temporal);
+}
+
+/* Looks up the upper halves of floats; the lower halves are 0. Those of int4 i and i + 16 come side by side. */
+static inline vchunk chunk_load_i4(const void *p)
+{
+    const vq order = _mm512_set_epi64(0x0F0F07070F0F0707, 0x0E0E06060E0E0606, 0x0D0D05050D0D0505, 0x0C0C04040C0C0404,
+                                      0x0B0B03030B0B0303, 0x0A0A02020A0A0202, 0x0909010109090101, 0x0808000008080000);
+    const int64_t shifts = 0x0004000400000000;
+    const vq table =
+        _mm512_broadcast_i64x4(_mm256_setr_epi32(0x3F800000, 0x40404000, 0x40A04080, 0x40E040C0, (int32_t)0xC0E0C100u,
+                                                 (int32_t)0xC0A0C0C0u, (int32_t)0xC040C080u, (int32_t)0xBF80C000u));
+    const vq upper = _mm512_set1_epi32((int32_t)0xFFFF0000u);
+    const vq a = look_up_i4(p, order, shifts, table);
+    const vq b = look_up_i4((const __m128i *)p + 1, order, shifts, table);
+    return (vchunk){{(vf)_mm512_slli_epi32(a, 16), (vf)(a & upper), (vf)_mm512_slli_epi32(b, 16), (vf)(b & upper)}};
+}
+
 static inline vf v_even(vf a, vf b)
 {
     const __m512i lanes = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
@@ -270,7 +295,8 @@ LOAD_TAIL(ints, ichunk, (vi), load_tail_ints)
 static inline vchunk chunk_load_tail_i4(const void *p, size_t n)
 {
     const int32_t *x = p;
-    return floats_of_i4(_mm256_mask_loadu_epi32(_mm256_set1_epi32(*x), (__mmask8)first_lanes(n / 8), x));
+    const __m256i whole = _mm256_mask_loadu_epi32(_mm256_set1_epi32(*x), (__mmask8)first_lanes(n / 8), x);
+    return chunk_load_i4(&whole);
 }
 
 static inline hchunk chunk_load_tail_halves(const void *p, size_t n)

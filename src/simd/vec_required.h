@@ -10,7 +10,8 @@
  * rounds to binary32; only v_quotient may fuse. Memory is aligned to its element, unless a comment here says otherwise.
  *
  * A vector header may also define these macros:
- * - STORE_CHECK, FLOAT_RANGES, CONVERTS_BF16, and EXACT_QUOTIENT as 1: the header then has the words under that macro.
+ * - STORE_CHECK, FLOAT_RANGES, CONVERTS_BF16, and EXACT_QUOTIENT and LOOKS_UP_I4 as 1: the header then has the words
+ *   under that macro.
  * - TYPES_AT_RUN_TIME: one kernel of each kind tests the types of each chunk, except from integers. It has no
  *   non-temporal stores and takes rows one at a time: less code, for a fallback.
  * - IN_PAIRS(FROM): whether two chunks at a time are faster.
@@ -135,6 +136,11 @@ WORD(void, chunk_store_tail_requant, (void *p, vchunk t, ichunk offsets, size_t 
 #ifdef CONVERTS_BF16
 /* To bfloat16, for CPUs that convert to it. The check may also fail where a lane is subnormal. */
 WORD(store_check, chunk_store_converted_bf16, (void *p, vchunk t, bool non_temporal))
+#endif
+
+#if LOOKS_UP_I4
+/* Stores the results of a chunk of int4: 16 bits for each of 0 to 7, then of -8 to -1, repeated to fill the vector. */
+WORD(void, chunk_look_up_i4, (void *p, const void *x, vu results, bool non_temporal))
 #endif
 
 /* After non-temporal stores: see npuq_fence_stores_fn. */

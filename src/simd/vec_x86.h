@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What AVX2 and AVX-512 share. A header first defines its vectors: vf of floats, vq of integers, vhalf of half as many
- * bytes. Then come the names of its instructions, MM(name) and SI(name) for whole vectors, HM(name) and HI(name) for
- * vhalf. Then come the functions that differ. */
+ * bytes. Then come the names of its instructions, MM(name) and SI(name) for whole vectors, HI(name) for vhalf. Then
+ * come the functions that differ. */
 #ifndef NPUQ_VEC_X86_H
 #define NPUQ_VEC_X86_H
 
@@ -93,24 +93,6 @@ LOAD(bf16, load_half, 2)
 LOAD(i8, load_quarter, 1)
 LOAD(u8, load_quarter, 1)
 #undef LOAD
-
-/* A chunk of nibbles, the even element low. */
-static inline vchunk floats_of_i4(vhalf bytes)
-{
-    const vhalf low_half = HM(set1_epi8)(0x0F);
-    const vhalf sign = HM(set1_epi8)(8);
-    const vhalf even = bytes & low_half;
-    const vhalf odd = HM(srli_epi16)(bytes, 4) & low_half;
-    const vhalf a = HM(sub_epi8)(HM(unpacklo_epi8)(even, odd) ^ sign, sign);
-    const vhalf b = HM(sub_epi8)(HM(unpackhi_epi8)(even, odd) ^ sign, sign);
-    return (vchunk){{floats_of_i8(quarter_of(a, b, 0)), floats_of_i8(quarter_of(a, b, 1)),
-                     floats_of_i8(quarter_of(a, b, 2)), floats_of_i8(quarter_of(a, b, 3))}};
-}
-
-static inline vchunk chunk_load_i4(const void *p)
-{
-    return floats_of_i4(load_half(p));
-}
 
 /* Unpacking widens in one operation a vector, and the above in two. It leaves the halves of each 128 bits in two
  * vectors: unpack order. Packing puts them together again. */
