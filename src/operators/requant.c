@@ -85,7 +85,7 @@ static npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, c
 
     if ((status = check_words(&words, distinct, b, arguments->tensors[Y]->dtype)) == NPUQ_OK &&
         (status = npuq_plan_from_integers(plan, arguments, options)) == NPUQ_OK) {
-        plan->own.words_have_offsets = (b.any & offset_bits) != 0;
+        plan->own.words_have_offsets = arguments->tensors[Y]->dtype == NPUQ_INT8 && (b.any & offset_bits) != 0;
     }
     return status;
 }
