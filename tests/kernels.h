@@ -33,9 +33,10 @@ typedef struct kernel_arguments {
     const float *scale;
     const float *offset;
     size_t step; /* of both, UNIFORM and SMOOTH_AFFINE; of offset, VECTOR */
-    const float *smooth;
+    const void *smooth;
     float *hi;
     float *lo;
+    bool bf16_smooth; /* else binary32 */
 } kernel_arguments;
 
 void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_arguments *arguments);

@@ -151,6 +151,13 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     for (size_t i = 0; i < n; i++) {
         r->values[i] = random_scale(kind);
     }
+    const bool bf16_smooth = backend->kernels->takes_bf16_smooth && id.x == NPUQ_TYPE_BFLOAT16 && test_one_in(2);
+    test_guarded halves = test_guarded_make(n * sizeof(uint16_t), true, 0);
+    for (size_t i = 0; i < n && bf16_smooth; i++) {
+        const uint16_t half = (uint16_t)(npuq_ref_to_bits(r->values[i]) >> 16);
+        ((uint16_t *)(void *)halves.memory)[i] = half;
+        r->values[i] = npuq_ref_bfloat16(half);
+    }
     test_guarded smooth = copy_guarded(r->values, n);
 
     memset(y.memory, CANARY, y_span + 2 * PAD);
@@ -166,7 +173,7 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
         .scale = (const float *)(void *)scale.memory,
         .offset = (const float *)(void *)offset.memory,
         .step = step,
-        .smooth = (const float *)(void *)smooth.memory,
+        .smooth = smooth.memory,
         .hi = hi[0],
         .lo = lo[0],
     };
@@ -180,6 +187,8 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     arguments.block.y = target;
     arguments.hi = hi[1];
     arguments.lo = lo[1];
+    arguments.smooth = bf16_smooth ? halves.memory : smooth.memory;
+    arguments.bf16_smooth = bf16_smooth;
     kernel_run(backend->kernels, id, &arguments);
 
     describe(line, sizeof line, "differs");
@@ -197,6 +206,7 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     test_guarded_free(&scale);
     test_guarded_free(&offset);
     test_guarded_free(&smooth);
+    test_guarded_free(&halves);
     free(expected);
 }
 
@@ -277,7 +287,7 @@ static void check_halves(void *context, kernel_id id)
             offset[i] = offsets[p];
         }
         kernel_arguments a = {
-            {x, expected, 0, 0, 1, ALL, 0, {.prefetch_bytes = 0}, 0}, scale, offset, 0, scale, &hi[0], &lo[0]};
+            {x, expected, 0, 0, 1, ALL, 0, {.prefetch_bytes = 0}, 0}, scale, offset, 0, scale, &hi[0], &lo[0], false};
         kernel_run(&npuq_rows_ref, id, &a);
         a.block.y = got;
         a.hi = &hi[1];
@@ -293,7 +303,7 @@ static void check_halves(void *context, kernel_id id)
             float hi[2] = {-INFINITY, -INFINITY};
             float lo[2] = {INFINITY, INFINITY};
             kernel_arguments a = {
-                {&x[i], NULL, 0, 0, 1, 1, 0, {.prefetch_bytes = 0}, 0}, NULL, NULL, 0, scale, &hi[0], &lo[0]};
+                {&x[i], NULL, 0, 0, 1, 1, 0, {.prefetch_bytes = 0}, 0}, NULL, NULL, 0, scale, &hi[0], &lo[0], false};
 
             kernel_run(&npuq_rows_ref, id, &a);
             a.hi = &hi[1];
@@ -339,7 +349,7 @@ static void check_range_orders(void *context, kernel_id id)
             x[test_below(n)] = npuq_ref_from_bits(bad[i / count % count]);
             x[test_below(n)] = npuq_ref_from_bits(bad[i / count / count]);
             kernel_arguments a = {
-                {x, NULL, 0, 0, 1, n, 0, {.prefetch_bytes = 0}, 0}, NULL, NULL, 0, NULL, &hi[0], &lo[0]};
+                {x, NULL, 0, 0, 1, n, 0, {.prefetch_bytes = 0}, 0}, NULL, NULL, 0, NULL, &hi[0], &lo[0], false};
             kernel_run(&npuq_rows_ref, id, &a);
             a.hi = &hi[1];
             a.lo = &lo[1];
@@ -422,8 +432,14 @@ static void check_last_scale(const kernel_backend *backend)
     static _Alignas(LINE) int8_t y[ROWS][N + 2 * LINE - N % LINE];
     static int8_t expected[ROWS][N + 2 * LINE - N % LINE];
     const kernel_id id = {VECTOR, NPUQ_TYPE_FLOAT32, NPUQ_TYPE_INT8, NPUQ_DIV};
-    kernel_arguments a = {
-        {x, NULL, sizeof x[0], sizeof y[0], 0, 0, 0, {.read_streams = 4}, 0}, scale, offset, 0, NULL, NULL, NULL};
+    kernel_arguments a = {{x, NULL, sizeof x[0], sizeof y[0], 0, 0, 0, {.read_streams = 4}, 0},
+                          scale,
+                          offset,
+                          0,
+                          NULL,
+                          NULL,
+                          NULL,
+                          false};
 
     for (size_t i = 0; i < N; i++) {
         scale[i] = 1.0f;
@@ -749,12 +765,12 @@ static void check_runs(const kernel_backend *backend, npuq_dtype x_dtype, npuq_d
 
     npuq_rows_ref.run_magnitudes[x](&block, log2, largest);
     npuq_rows_ref.quantise[NPUQ_MUL][y][x](&block,
-                                           &(npuq_quant_params){scales, NULL, NULL, NPUQ_BY_RUN, (uint8_t)log2});
+                                           &(npuq_quant_params){scales, NULL, NULL, NPUQ_BY_RUN, (uint8_t)log2, false});
     kernel_choose_hints(&block);
     block.y = to.memory;
     backend->kernels->run_magnitudes[x](&block, log2, got_largest);
     backend->kernels->quantise[NPUQ_MUL][y][x](&block,
-                                               &(npuq_quant_params){by, NULL, NULL, NPUQ_BY_RUN, (uint8_t)log2});
+                                               &(npuq_quant_params){by, NULL, NULL, NPUQ_BY_RUN, (uint8_t)log2, false});
     backend->kernels->fence_stores();
     canonical(largest, runs);
     canonical(got_largest, runs);

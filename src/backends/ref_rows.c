@@ -45,6 +45,9 @@ static void flip_row(const npuq_block *b, size_t r)
     }
 }
 
+/* As of kernels in src/simd that ask for types once a chunk. */
+enum { AT_RUN_TIME = 1 };
+
 /* One loop for all types and operations: tests of them cost little next to volatile arithmetic. Copies, which compilers
  * would make, are 36 KB of code. */
 #define NOINLINE static __attribute__((noinline))

@@ -37,7 +37,7 @@ typedef struct quantise_parameters {
     quantise_spec k;
     const float *scales; /* by column or by run */
     const float *offsets;
-    const float *smooth;
+    smooth_scales smooth;
     size_t stride; /* from an offset to the next: 1 of NPUQ_BY_ROW and NPUQ_BY_COLUMN, else 0 */
     unsigned log2;
     uint8_t flip;
@@ -78,7 +78,7 @@ INLINE quantise_parameters NPUQ_STEP(load)(const void *call, size_t row)
     return (quantise_parameters){.k = c->k,
                                  .scales = all->scale,
                                  .offsets = c->offset,
-                                 .smooth = all->smooth,
+                                 .smooth = make_smooth(c->k.x, all->smooth, all->bf16_smooth),
                                  .stride = stride,
                                  .log2 = all->log2,
                                  .flip = c->flip,
@@ -120,10 +120,10 @@ INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const r
 {
     const quantise_spec k = p->k;
     const char *x = r->x + (ptrdiff_t)row * r->x_stride + count_bytes(k.x, at);
-    vchunk t = unpack_order ? chunk_load_unpacked_bf16(x) : load_x(k.x, x, n, how == TAIL);
+    vchunk t = load_x_in_order(k.x, x, n, how == TAIL, unpack_order);
 
     if (k.from == BY_ROW_SMOOTH) { /* whose rows share nothing */
-        t = chunk_mul(t, order_like_x(load_parameters(p->smooth + at, n, how == TAIL), unpack_order));
+        t = chunk_mul(t, load_smooth(p->smooth, at, n, how == TAIL, unpack_order));
     }
     t = by_inverse         ? chunk_quotient(t, p->scale, p->inverse, how == EXACT)
         : k.op == NPUQ_DIV ? chunk_div(t, p->scale)
