@@ -86,6 +86,15 @@ static test_guarded copy_guarded(const float *values, size_t n)
     return copy;
 }
 
+/* Rounds values to bfloat16, towards zero. */
+static void make_halves(float *values, size_t n, uint16_t *halves)
+{
+    for (size_t i = 0; i < n; i++) {
+        halves[i] = (uint16_t)(npuq_ref_to_bits(values[i]) >> 16);
+        values[i] = npuq_ref_bfloat16(halves[i]);
+    }
+}
+
 static void fill_rows(rig *r, kernel_id id, unsigned char *x, size_t x_step, size_t rows, size_t n, size_t step)
 {
     const size_t by_column = id.kind == UNIFORM || id.kind == SMOOTH_AFFINE ? 0 : 1;
@@ -143,6 +152,12 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
         r->offset[0] = test_one_in(2) ? 0.0f : -0.0f;
     }
 
+    const bool bf16_columns = backend->kernels->takes_bf16_columns && id.x == NPUQ_TYPE_BFLOAT16 &&
+                              (id.kind == VECTOR ? id.op == NPUQ_MUL : id.kind != UNIFORM) && test_one_in(2);
+    test_guarded halves = test_guarded_make(n * sizeof(uint16_t), true, 0);
+    if (bf16_columns && id.kind == VECTOR) {
+        make_halves(r->scale, n, (uint16_t *)(void *)halves.memory);
+    }
     test_guarded x = test_guarded_make(x_bytes, at_end, now.x_gap);
     test_guarded y = test_guarded_make(y_span + 2 * PAD, true, now.y_gap);
     fill_rows(r, id, x.memory, x_step, rows, n, step);
@@ -151,12 +166,8 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     for (size_t i = 0; i < n; i++) {
         r->values[i] = random_scale(kind);
     }
-    const bool bf16_smooth = backend->kernels->takes_bf16_smooth && id.x == NPUQ_TYPE_BFLOAT16 && test_one_in(2);
-    test_guarded halves = test_guarded_make(n * sizeof(uint16_t), true, 0);
-    for (size_t i = 0; i < n && bf16_smooth; i++) {
-        const uint16_t half = (uint16_t)(npuq_ref_to_bits(r->values[i]) >> 16);
-        ((uint16_t *)(void *)halves.memory)[i] = half;
-        r->values[i] = npuq_ref_bfloat16(half);
+    if (bf16_columns && id.kind != VECTOR) {
+        make_halves(r->values, n, (uint16_t *)(void *)halves.memory);
     }
     test_guarded smooth = copy_guarded(r->values, n);
 
@@ -170,7 +181,7 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
 
     kernel_arguments arguments = {
         .block = {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, 0, {.prefetch_bytes = 0}, 0},
-        .scale = (const float *)(void *)scale.memory,
+        .scale = scale.memory,
         .offset = (const float *)(void *)offset.memory,
         .step = step,
         .smooth = smooth.memory,
@@ -187,8 +198,10 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     arguments.block.y = target;
     arguments.hi = hi[1];
     arguments.lo = lo[1];
-    arguments.smooth = bf16_smooth ? halves.memory : smooth.memory;
-    arguments.bf16_smooth = bf16_smooth;
+    if (bf16_columns) {
+        *(id.kind == VECTOR ? &arguments.scale : &arguments.smooth) = halves.memory;
+    }
+    arguments.bf16_columns = bf16_columns;
     kernel_run(backend->kernels, id, &arguments);
 
     describe(line, sizeof line, "differs");
@@ -380,7 +393,8 @@ static void check_quotients(kernel_arguments *a, void *got, void *expected, size
             kernel_run(&npuq_rows_ref, id, a);
             a->block.y = got;
             kernel_run(backend->kernels, id, a);
-            test_same(got, expected, size, "%s, %s, scale %a", backend->name, kernel_name(id), (double)*a->scale);
+            test_same(got, expected, size, "%s, %s, scale %a", backend->name, kernel_name(id),
+                      (double)*(const float *)a->scale);
         }
     }
 }

@@ -43,7 +43,7 @@ static void spread_rows(void *argument, size_t row, size_t rows)
 {
     const row_job *job = argument;
 
-    job->kernels->spread(job->by_row->scale + row, rows, job->cols, job->scales);
+    job->kernels->spread((const float *)job->by_row->scale + row, rows, job->cols, job->scales);
     job->kernels->spread(job->by_row->offset + row, rows, job->cols, job->offsets);
 }
 

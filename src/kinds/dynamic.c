@@ -107,16 +107,16 @@ static inline NPUQ_INLINED void find_ranges(const npuq_kernel_setup *setup, cons
                                             const npuq_params *smooth, row_values *v)
 {
     npuq_rows_fn *kernel = setup->kernels->range[setup->types[X]];
-    const bool bf16_smooth = npuq_is_bf16_smooth(setup, smooth);
+    const bool bf16_columns = npuq_are_bf16_columns(setup, smooth);
 
     start_ranges(tile->rows, v);
     if (npuq_is_in_place(setup, tile, X) && npuq_is_ready_smooth(setup, smooth)) {
-        const npuq_range_params params = {smooth->data, v->hi, v->lo, bf16_smooth};
+        const npuq_range_params params = {smooth->data, v->hi, v->lo, bf16_columns};
         const npuq_block block = npuq_make_block(setup, tile, false);
 
         kernel(&block, &params);
     } else {
-        npuq_range_params params = {NULL, v->hi, v->lo, bf16_smooth};
+        npuq_range_params params = {NULL, v->hi, v->lo, bf16_columns};
 
         npuq_run_smooth_pass(setup, tile, kernel, &params, &params.smooth, *smooth, false);
     }
@@ -127,17 +127,17 @@ static inline NPUQ_INLINED void requantise(const npuq_kernel_setup *setup, const
                                            const npuq_params *smooth, const float *inverse_scale, const float *offset,
                                            npuq_steps steps)
 {
-    const bool bf16_smooth = npuq_is_bf16_smooth(setup, smooth);
+    const bool bf16_columns = npuq_are_bf16_columns(setup, smooth);
 
     if (!smooth->data) {
         npuq_quantise_rows(setup, tile, inverse_scale, offset, steps);
     } else if (npuq_is_block(setup, tile) && npuq_is_ready_smooth(setup, smooth)) {
-        const npuq_quant_params params = {inverse_scale, offset, smooth->data, (uint8_t)steps, 0, bf16_smooth};
+        const npuq_quant_params params = {inverse_scale, offset, smooth->data, (uint8_t)steps, 0, bf16_columns};
         const npuq_block block = npuq_make_block(setup, tile, true);
 
         npuq_find_quantiser(setup)(&block, &params);
     } else {
-        npuq_quant_params params = {inverse_scale, offset, NULL, (uint8_t)steps, 0, bf16_smooth};
+        npuq_quant_params params = {inverse_scale, offset, NULL, (uint8_t)steps, 0, bf16_columns};
 
         npuq_run_smooth_pass(setup, tile, npuq_find_quantiser(setup), &params, &params.smooth, *smooth, true);
     }

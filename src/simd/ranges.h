@@ -6,15 +6,15 @@
 #include "chunk.h"
 
 /* Once a range has values of both signs, two of its four extremes say all: the constant mixed_signs halves the work. */
-INLINE vchunk load_to_compare(npuq_type type, const char *x, smooth_scales smooth, size_t at, size_t n, bool tail)
+INLINE vchunk load_to_compare(npuq_type type, const char *x, column_scales smooth, size_t at, size_t n, bool tail)
 {
-    const bool any_order = smooth.bf16 && !tail; /* of which unpack order is the cheapest */
+    const bool any_order = are_bf16(smooth) && !tail; /* of which unpack order is the cheapest */
     const vchunk v = load_x_in_order(type, x + count_bytes(type, at), n, tail, any_order);
 
-    return smooth.data ? chunk_mul(v, load_smooth(smooth, at, n, tail, any_order)) : v;
+    return smooth.data ? chunk_mul(v, load_columns(smooth, at, n, tail, any_order)) : v;
 }
 
-INLINE vrange find_chunk_range(npuq_type type, const char *x, smooth_scales smooth, size_t at, size_t n, bool tail,
+INLINE vrange find_chunk_range(npuq_type type, const char *x, column_scales smooth, size_t at, size_t n, bool tail,
                                bool mixed_signs)
 {
     const vchunk v = load_to_compare(type, x, smooth, at, n, tail);
@@ -25,7 +25,7 @@ INLINE vrange find_chunk_range(npuq_type type, const char *x, smooth_scales smoo
 
 /* If no value has a sign, the largest and the smallest pattern as signed integers are the range. If one has, the
  * smallest shows it. */
-INLINE vrange find_range_without_sign(npuq_type type, const char *x, smooth_scales smooth, size_t n)
+INLINE vrange find_range_without_sign(npuq_type type, const char *x, column_scales smooth, size_t n)
 {
     vf upper = load_to_compare(type, x, smooth, 0, CHUNK, false).v[0];
     vf lower = upper;
@@ -39,7 +39,7 @@ INLINE vrange find_range_without_sign(npuq_type type, const char *x, smooth_scal
     return vrange_join(vrange_of(upper), vrange_of(lower), false);
 }
 
-INLINE row_range find_range_on(npuq_type type, const char *x, smooth_scales smooth, size_t n, npuq_hints hints,
+INLINE row_range find_range_on(npuq_type type, const char *x, column_scales smooth, size_t n, npuq_hints hints,
                                vrange range, bool mixed_signs)
 {
 #ifdef FLOAT_RANGES /* a header has them where they are faster */
@@ -65,7 +65,7 @@ INLINE row_range find_range_on(npuq_type type, const char *x, smooth_scales smoo
     return vrange_reduce(range, mixed_signs);
 }
 
-INLINE row_range find_range_of_row(npuq_type type, const char *x, smooth_scales smooth, size_t n, npuq_hints hints)
+INLINE row_range find_range_of_row(npuq_type type, const char *x, column_scales smooth, size_t n, npuq_hints hints)
 {
     const size_t tail = n % CHUNK;
     vrange range = tail > 0 ? find_chunk_range(type, x, smooth, n - tail, tail, true, false)
@@ -130,7 +130,7 @@ INLINE row_range find_hrange_of_row(npuq_type type, const char *x, size_t n, npu
                                          : find_hrange_on(type, x, n, hints, range, false);
 }
 
-FOR_TYPES void find_ranges(npuq_type type, const npuq_block *b, smooth_scales smooth, const npuq_range_params *p)
+FOR_TYPES void find_ranges(npuq_type type, const npuq_block *b, column_scales smooth, const npuq_range_params *p)
 {
     float *hi = p->hi + b->first_row;
     float *lo = p->lo + b->first_row;
@@ -152,9 +152,10 @@ FOR_TYPES void find_ranges(npuq_type type, const npuq_block *b, smooth_scales sm
                                                                                                                        \
         assert(npuq_is_valid_range(b, NPUQ_TYPE_##X, p));                                                              \
         if (p->smooth) {                                                                                               \
-            find_ranges(NPUQ_TYPE_##X, b, make_smooth(NPUQ_TYPE_##X, p->smooth, p->bf16_smooth), p);                   \
+            find_ranges(NPUQ_TYPE_##X, b,                                                                              \
+                        (column_scales){p->smooth, NPUQ_TYPE_##X == NPUQ_TYPE_BFLOAT16 && p->bf16_columns}, p);        \
         } else {                                                                                                       \
-            find_ranges(NPUQ_TYPE_##X, b, (smooth_scales){NULL, false}, p);                                            \
+            find_ranges(NPUQ_TYPE_##X, b, (column_scales){NULL, false}, p);                                            \
         }                                                                                                              \
     }
 

@@ -164,17 +164,16 @@ static inline NPUQ_INLINED void npuq_run_pass(const npuq_kernel_setup *setup, co
     }
 }
 
-/* Whether kernels take smooth scales where they lie as bfloat16; and whether so or as binary32. */
-static inline bool npuq_is_bf16_smooth(const npuq_kernel_setup *setup, const npuq_params *smooth)
+/* Whether kernels take parameters by column where they lie as bfloat16; smooth scales, so or as binary32. */
+static inline bool npuq_are_bf16_columns(const npuq_kernel_setup *setup, const npuq_params *columns)
 {
-    return setup->kernels->takes_bf16_smooth && smooth->data && smooth->type == NPUQ_TYPE_BFLOAT16 &&
-           setup->types[NPUQ_AT_X] == NPUQ_TYPE_BFLOAT16 && smooth->stride == (ptrdiff_t)sizeof(uint16_t) &&
-           smooth->repeat == 1;
+    return columns->data && columns->type == NPUQ_TYPE_BFLOAT16 && setup->types[NPUQ_AT_X] == NPUQ_TYPE_BFLOAT16 &&
+           columns->stride == (ptrdiff_t)sizeof(uint16_t) && columns->repeat == 1 && setup->kernels->takes_bf16_columns;
 }
 
 static inline bool npuq_is_ready_smooth(const npuq_kernel_setup *setup, const npuq_params *smooth)
 {
-    return !npuq_needs_conversion(smooth) || npuq_is_bf16_smooth(setup, smooth);
+    return !npuq_needs_conversion(smooth) || npuq_are_bf16_columns(setup, smooth);
 }
 
 /* The same, where only the smooth scales go by column: sets *to, a member of params, to those of some columns. They may
