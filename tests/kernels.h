@@ -30,12 +30,13 @@ npuq_dtype kernel_x_dtype(kernel_id id);
  * lo: by row. */
 typedef struct kernel_arguments {
     npuq_block block;
-    const float *scale;
+    const void *scale;
     const float *offset;
     size_t step; /* of both, UNIFORM and SMOOTH_AFFINE; of offset, VECTOR */
-    const float *smooth;
+    const void *smooth;
     float *hi;
     float *lo;
+    bool bf16_columns; /* smooth, or of VECTOR the scales; else binary32 */
 } kernel_arguments;
 
 void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_arguments *arguments);

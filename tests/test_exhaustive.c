@@ -155,8 +155,14 @@ static void check_block(const void *argument, uint32_t block, void *memory, bloc
     for (uint32_t i = 0; i < BLOCK; i++) {
         b->x[i] = block << 16 | i;
     }
-    kernel_arguments a = {
-        {b->x, b->expected, 0, 0, 1, BLOCK, 0, {.prefetch_bytes = 0}, 0}, b->scale, b->offset, 0, b->scale, &hi, &lo};
+    kernel_arguments a = {{b->x, b->expected, 0, 0, 1, BLOCK, 0, {.prefetch_bytes = 0}, 0},
+                          b->scale,
+                          b->offset,
+                          0,
+                          b->scale,
+                          &hi,
+                          &lo,
+                          false};
     kernel_run(&npuq_rows_ref, p->id, &a);
     FOR_EACH_KERNELS(k)
     {
@@ -234,7 +240,8 @@ static void check_quotients(buffers *b, float scale, uint32_t exponent_of_x, boo
                           0,
                           NULL,
                           NULL,
-                          NULL};
+                          NULL,
+                          false};
 
     for (size_t i = 0; i < BLOCK; i++) {
         b->scale[i] = scale;

@@ -86,6 +86,15 @@ static test_guarded copy_guarded(const float *values, size_t n)
     return copy;
 }
 
+/* Rounds values to bfloat16, towards zero. */
+static void make_halves(float *values, size_t n, uint16_t *halves)
+{
+    for (size_t i = 0; i < n; i++) {
+        halves[i] = (uint16_t)(npuq_ref_to_bits(values[i]) >> 16);
+        values[i] = npuq_ref_bfloat16(halves[i]);
+    }
+}
+
 static void fill_rows(rig *r, kernel_id id, unsigned char *x, size_t x_step, size_t rows, size_t n, size_t step)
 {
     const size_t by_column = id.kind == UNIFORM || id.kind == SMOOTH_AFFINE ? 0 : 1;
@@ -143,6 +152,12 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
         r->offset[0] = test_one_in(2) ? 0.0f : -0.0f;
     }
 
+    const bool bf16_columns = backend->kernels->takes_bf16_columns && id.x == NPUQ_TYPE_BFLOAT16 &&
+                              (id.kind == VECTOR ? id.op == NPUQ_MUL : id.kind != UNIFORM) && test_one_in(2);
+    test_guarded halves = test_guarded_make(n * sizeof(uint16_t), true, 0);
+    if (bf16_columns && id.kind == VECTOR) {
+        make_halves(r->scale, n, (uint16_t *)(void *)halves.memory);
+    }
     test_guarded x = test_guarded_make(x_bytes, at_end, now.x_gap);
     test_guarded y = test_guarded_make(y_span + 2 * PAD, true, now.y_gap);
     fill_rows(r, id, x.memory, x_step, rows, n, step);
@@ -150,6 +165,9 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     test_guarded offset = copy_guarded(r->offset, id.kind == VECTOR && step == 0 ? 1 : params);
     for (size_t i = 0; i < n; i++) {
         r->values[i] = random_scale(kind);
+    }
+    if (bf16_columns && id.kind != VECTOR) {
+        make_halves(r->values, n, (uint16_t *)(void *)halves.memory);
     }
     test_guarded smooth = copy_guarded(r->values, n);
 
@@ -163,10 +181,10 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
 
     kernel_arguments arguments = {
         .block = {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, 0, {.prefetch_bytes = 0}, 0},
-        .scale = (const float *)(void *)scale.memory,
+        .scale = scale.memory,
         .offset = (const float *)(void *)offset.memory,
         .step = step,
-        .smooth = (const float *)(void *)smooth.memory,
+        .smooth = smooth.memory,
         .hi = hi[0],
         .lo = lo[0],
     };
@@ -180,6 +198,10 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     arguments.block.y = target;
     arguments.hi = hi[1];
     arguments.lo = lo[1];
+    if (bf16_columns) {
+        *(id.kind == VECTOR ? &arguments.scale : &arguments.smooth) = halves.memory;
+    }
+    arguments.bf16_columns = bf16_columns;
     kernel_run(backend->kernels, id, &arguments);
 
     describe(line, sizeof line, "differs");
@@ -197,6 +219,7 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     test_guarded_free(&scale);
     test_guarded_free(&offset);
     test_guarded_free(&smooth);
+    test_guarded_free(&halves);
     free(expected);
 }
 
@@ -277,7 +300,7 @@ static void check_halves(void *context, kernel_id id)
             offset[i] = offsets[p];
         }
         kernel_arguments a = {
-            {x, expected, 0, 0, 1, ALL, 0, {.prefetch_bytes = 0}, 0}, scale, offset, 0, scale, &hi[0], &lo[0]};
+            {x, expected, 0, 0, 1, ALL, 0, {.prefetch_bytes = 0}, 0}, scale, offset, 0, scale, &hi[0], &lo[0], false};
         kernel_run(&npuq_rows_ref, id, &a);
         a.block.y = got;
         a.hi = &hi[1];
@@ -293,7 +316,7 @@ static void check_halves(void *context, kernel_id id)
             float hi[2] = {-INFINITY, -INFINITY};
             float lo[2] = {INFINITY, INFINITY};
             kernel_arguments a = {
-                {&x[i], NULL, 0, 0, 1, 1, 0, {.prefetch_bytes = 0}, 0}, NULL, NULL, 0, scale, &hi[0], &lo[0]};
+                {&x[i], NULL, 0, 0, 1, 1, 0, {.prefetch_bytes = 0}, 0}, NULL, NULL, 0, scale, &hi[0], &lo[0], false};
 
             kernel_run(&npuq_rows_ref, id, &a);
             a.hi = &hi[1];
@@ -339,7 +362,7 @@ static void check_range_orders(void *context, kernel_id id)
             x[test_below(n)] = npuq_ref_from_bits(bad[i / count % count]);
             x[test_below(n)] = npuq_ref_from_bits(bad[i / count / count]);
             kernel_arguments a = {
-                {x, NULL, 0, 0, 1, n, 0, {.prefetch_bytes = 0}, 0}, NULL, NULL, 0, NULL, &hi[0], &lo[0]};
+                {x, NULL, 0, 0, 1, n, 0, {.prefetch_bytes = 0}, 0}, NULL, NULL, 0, NULL, &hi[0], &lo[0], false};
             kernel_run(&npuq_rows_ref, id, &a);
             a.hi = &hi[1];
             a.lo = &lo[1];
@@ -370,7 +393,8 @@ static void check_quotients(kernel_arguments *a, void *got, void *expected, size
             kernel_run(&npuq_rows_ref, id, a);
             a->block.y = got;
             kernel_run(backend->kernels, id, a);
-            test_same(got, expected, size, "%s, %s, scale %a", backend->name, kernel_name(id), (double)*a->scale);
+            test_same(got, expected, size, "%s, %s, scale %a", backend->name, kernel_name(id),
+                      (double)*(const float *)a->scale);
         }
     }
 }
@@ -422,8 +446,14 @@ static void check_last_scale(const kernel_backend *backend)
     static _Alignas(LINE) int8_t y[ROWS][N + 2 * LINE - N % LINE];
     static int8_t expected[ROWS][N + 2 * LINE - N % LINE];
     const kernel_id id = {VECTOR, NPUQ_TYPE_FLOAT32, NPUQ_TYPE_INT8, NPUQ_DIV};
-    kernel_arguments a = {
-        {x, NULL, sizeof x[0], sizeof y[0], 0, 0, 0, {.read_streams = 4}, 0}, scale, offset, 0, NULL, NULL, NULL};
+    kernel_arguments a = {{x, NULL, sizeof x[0], sizeof y[0], 0, 0, 0, {.read_streams = 4}, 0},
+                          scale,
+                          offset,
+                          0,
+                          NULL,
+                          NULL,
+                          NULL,
+                          false};
 
     for (size_t i = 0; i < N; i++) {
         scale[i] = 1.0f;
@@ -749,12 +779,12 @@ static void check_runs(const kernel_backend *backend, npuq_dtype x_dtype, npuq_d
 
     npuq_rows_ref.run_magnitudes[x](&block, log2, largest);
     npuq_rows_ref.quantise[NPUQ_MUL][y][x](&block,
-                                           &(npuq_quant_params){scales, NULL, NULL, NPUQ_BY_RUN, (uint8_t)log2});
+                                           &(npuq_quant_params){scales, NULL, NULL, NPUQ_BY_RUN, (uint8_t)log2, false});
     kernel_choose_hints(&block);
     block.y = to.memory;
     backend->kernels->run_magnitudes[x](&block, log2, got_largest);
     backend->kernels->quantise[NPUQ_MUL][y][x](&block,
-                                               &(npuq_quant_params){by, NULL, NULL, NPUQ_BY_RUN, (uint8_t)log2});
+                                               &(npuq_quant_params){by, NULL, NULL, NPUQ_BY_RUN, (uint8_t)log2, false});
     backend->kernels->fence_stores();
     canonical(largest, runs);
     canonical(got_largest, runs);

@@ -45,6 +45,9 @@ static void flip_row(const npuq_block *b, size_t r)
     }
 }
 
+/* As of kernels in src/simd that ask for types once a chunk. */
+enum { AT_RUN_TIME = 1 };
+
 /* One loop for all types and operations: tests of them cost little next to volatile arithmetic. Copies, which compilers
  * would make, are 36 KB of code. */
 #define NOINLINE static __attribute__((noinline))
@@ -53,20 +56,21 @@ NOINLINE void quantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype
                            const npuq_quant_params *p)
 {
     const bool by_column = p->steps == NPUQ_BY_COLUMN || p->steps == NPUQ_SCALE_BY_COLUMN;
+    const float *scale = p->scale;
 
     for (size_t r = 0; r < b->rows; r++) {
         const size_t at = p->steps == NPUQ_BY_ROW ? b->first_row + r : 0;
 
         if (p->steps == NPUQ_BY_RUN) {
             for (size_t i = 0; i < b->n; i++) {
-                npuq_ref_store(b->y, y, i, npuq_ref_mul(npuq_ref_load(b->x, x, i), p->scale[i >> p->log2]));
+                npuq_ref_store(b->y, y, i, npuq_ref_mul(npuq_ref_load(b->x, x, i), scale[i >> p->log2]));
             }
         } else if (p->smooth) {
-            npuq_ref_smooth_affine_row(find_x_row(b, r), x, p->smooth, p->scale[at], p->offset[at], find_y_row(b, r), y,
+            npuq_ref_smooth_affine_row(find_x_row(b, r), x, p->smooth, scale[at], p->offset[at], find_y_row(b, r), y,
                                        b->n);
         } else {
-            npuq_ref_affine_row(find_x_row(b, r), x, &p->scale[at], &p->offset[at], by_column,
-                                p->steps == NPUQ_BY_COLUMN, divide, find_y_row(b, r), y, b->n);
+            npuq_ref_affine_row(find_x_row(b, r), x, &scale[at], &p->offset[at], by_column, p->steps == NPUQ_BY_COLUMN,
+                                divide, find_y_row(b, r), y, b->n);
         }
         flip_row(b, r);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The contract between the operators and the kernels: everything that depends on an instruction set is behind the one
- * table npuq_row_kernels. Kernels know contiguous rows, binary32 parameters and lengths; no tensors.
+ * table npuq_row_kernels. Kernels know contiguous rows, lengths, and parameters of binary32 (some by column of
+ * bfloat16, too); no tensors.
  */
 #ifndef NPUQ_ROW_H
 #define NPUQ_ROW_H
@@ -55,11 +56,12 @@ typedef enum npuq_steps {
  * NPUQ_BY_ROW has smooth scales, which may be null, and only a product goes NPUQ_BY_RUN. Then the one row of a block
  * holds whole runs of 1 << log2 columns, and scale can be read up to the next multiple of NPUQ_LANES. */
 typedef struct npuq_quant_params {
-    const float *scale;
+    const void *scale;
     const float *offset;
-    const float *smooth;
+    const void *smooth;
     uint8_t steps; /* npuq_steps */
     uint8_t log2;
+    bool bf16_columns; /* of a product, smooth or else scale[i] is bfloat16, as x is; else binary32, as all others */
 } npuq_quant_params;
 enum { NPUQ_LEAST_RUN = 4, NPUQ_LONGEST_RUN = 8 }; /* of log2 */
 
@@ -84,9 +86,10 @@ typedef struct npuq_dequant_params {
 /* For ranges: widens hi[r] and lo[r] by the elements of row r, each times smooth[i] if smooth is not null. At first
  * they are -Inf and +Inf. A NaN makes both 0x7FC00000 for good. +0 is above -0. */
 typedef struct npuq_range_params {
-    const float *smooth;
+    const void *smooth;
     float *hi;
     float *lo;
+    bool bf16_columns; /* smooth is bfloat16, as x is */
 } npuq_range_params;
 
 /* Short rows, one after the other. Multiplies values[r * n + i] by smooth[r * n + i] if smooth is not null. Then sets
@@ -139,6 +142,7 @@ typedef void npuq_spread_fn(const float *values, size_t rows, size_t n, float *t
 typedef void npuq_fence_stores_fn(void);
 
 typedef struct npuq_row_kernels {
+    bool takes_bf16_columns; /* with bfloat16 x; else they are binary32 */
     /* null where no operator asks for it, see row_table.h */
     npuq_rows_fn *quantise[NPUQ_AFFINE_OPS][NPUQ_ROW_TYPES][NPUQ_ROW_TYPES]; /* y, x */
     npuq_rows_fn *dequantise[NPUQ_ROW_TYPES][NPUQ_ROW_TYPES];

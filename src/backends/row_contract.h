@@ -40,9 +40,15 @@ NPUQ_CONTRACT bool npuq_is_valid_y(const npuq_block *b, npuq_type y)
     return npuq_are_rows_of(b, b->y, b->y_stride, y) && (b->flip == 0 || y == NPUQ_TYPE_INT8);
 }
 
+NPUQ_CONTRACT bool npuq_are_valid_columns(const void *p, bool bf16, npuq_type x)
+{
+    return npuq_is_aligned(p, bf16 ? 2 : 4) && (!bf16 || x == NPUQ_TYPE_BFLOAT16);
+}
+
 NPUQ_CONTRACT bool npuq_is_valid_range(const npuq_block *b, npuq_type x, const npuq_range_params *p)
 {
-    return npuq_is_valid_x(b, x) && npuq_is_aligned(p->smooth, 4) && npuq_is_array(p->hi) && npuq_is_array(p->lo);
+    return npuq_is_valid_x(b, x) && npuq_are_valid_columns(p->smooth, p->bf16_columns, x) && npuq_is_array(p->hi) &&
+           npuq_is_array(p->lo);
 }
 
 NPUQ_CONTRACT bool npuq_are_valid_runs(const npuq_block *b, npuq_type x, unsigned log2, const float *values)
@@ -56,10 +62,11 @@ NPUQ_CONTRACT bool npuq_is_valid_quant(const npuq_block *b, npuq_type y, npuq_ty
 {
     const bool by_row = p->steps == NPUQ_ONE || p->steps == NPUQ_BY_ROW;
 
-    return npuq_is_valid_x(b, x) && npuq_is_valid_y(b, y) && npuq_is_array(p->scale) &&
+    return npuq_is_valid_x(b, x) && npuq_is_valid_y(b, y) && p->scale &&
+           npuq_are_valid_columns(p->scale, p->bf16_columns && !by_row, x) && (!p->bf16_columns || op == NPUQ_MUL) &&
            (p->steps == NPUQ_BY_RUN ? op == NPUQ_MUL && npuq_are_valid_runs(b, x, p->log2, p->scale)
                                     : p->steps < NPUQ_BY_RUN && npuq_is_array(p->offset)) &&
-           (!p->smooth || (by_row && op == NPUQ_MUL && npuq_is_array(p->smooth)));
+           (!p->smooth || (by_row && op == NPUQ_MUL && npuq_are_valid_columns(p->smooth, p->bf16_columns, x)));
 }
 
 NPUQ_CONTRACT bool npuq_are_valid_short_rows(const float *values, const float *smooth, size_t n, size_t rows,

@@ -108,15 +108,16 @@ static inline NPUQ_INLINED void find_ranges(const npuq_kernel_setup *setup, cons
                                             const npuq_params *smooth, row_values *v)
 {
     npuq_rows_fn *kernel = setup->kernels->range[setup->types[X]];
+    const bool bf16_columns = npuq_are_bf16_columns(setup, smooth);
 
     start_ranges(tile->rows, v);
-    if (npuq_is_in_place(setup, tile, X) && !npuq_needs_conversion(smooth)) {
-        const npuq_range_params params = {(const float *)(const void *)smooth->data, v->hi, v->lo};
+    if (npuq_is_in_place(setup, tile, X) && npuq_is_ready_smooth(setup, smooth)) {
+        const npuq_range_params params = {smooth->data, v->hi, v->lo, bf16_columns};
         const npuq_block block = npuq_make_block(setup, tile, false);
 
         kernel(&block, &params);
     } else {
-        npuq_range_params params = {NULL, v->hi, v->lo};
+        npuq_range_params params = {NULL, v->hi, v->lo, bf16_columns};
 
         npuq_run_smooth_pass(setup, tile, kernel, &params, &params.smooth, *smooth, false);
     }
@@ -127,16 +128,17 @@ static inline NPUQ_INLINED void requantise(const npuq_kernel_setup *setup, const
                                            const npuq_params *smooth, const float *inverse_scale, const float *offset,
                                            npuq_steps steps)
 {
+    const bool bf16_columns = npuq_are_bf16_columns(setup, smooth);
+
     if (!smooth->data) {
         npuq_quantise_rows(setup, tile, inverse_scale, offset, steps);
-    } else if (npuq_is_block(setup, tile) && npuq_params_are_ready(smooth)) {
-        const npuq_quant_params params = {inverse_scale, offset, (const float *)(const void *)smooth->data,
-                                          (uint8_t)steps, 0};
+    } else if (npuq_is_block(setup, tile) && npuq_is_ready_smooth(setup, smooth)) {
+        const npuq_quant_params params = {inverse_scale, offset, smooth->data, (uint8_t)steps, 0, bf16_columns};
         const npuq_block block = npuq_make_block(setup, tile, true);
 
         npuq_find_quantiser(setup)(&block, &params);
     } else {
-        npuq_quant_params params = {inverse_scale, offset, NULL, (uint8_t)steps, 0};
+        npuq_quant_params params = {inverse_scale, offset, NULL, (uint8_t)steps, 0, bf16_columns};
 
         npuq_run_smooth_pass(setup, tile, npuq_find_quantiser(setup), &params, &params.smooth, *smooth, true);
     }
@@ -285,7 +287,7 @@ static NPUQ_NOT_INLINED void quantise_runs(const npuq_plan *plan, const npuq_til
     npuq_block all = {tile->places[X].data, tile->places[Y].data, 0, 0, 1, tile->rows * tile->cols, 0,
                       setup->memory.reads,  setup->flip};
     row_values v;
-    const npuq_quant_params params = {v.inverse_scale, NULL, NULL, NPUQ_BY_RUN, (uint8_t)log2};
+    const npuq_quant_params params = {v.inverse_scale, NULL, NULL, NPUQ_BY_RUN, (uint8_t)log2, false};
 
     setup->kernels->run_magnitudes[setup->types[X]](&all, log2, v.hi);
     memcpy(v.lo, v.hi, sizeof v.lo);
@@ -460,10 +462,10 @@ static size_t count_block_elements(const npuq_plan *plan)
 {
     const npuq_params smooth = npuq_find_column_params(plan, SMOOTH);
     const bool is_half = plan->setup.words[X].size < sizeof(float);
-    const size_t bytes = npuq_needs_conversion(&smooth)         ? BLOCK_BYTES_IN_L2
-                         : plan->setup.memory.reads.from_memory ? BLOCK_BYTES_FROM_MEMORY
-                         : is_half                              ? BLOCK_BYTES_IN_L2
-                                                                : BLOCK_BYTES;
+    const size_t bytes = !npuq_is_ready_smooth(&plan->setup, &smooth) ? BLOCK_BYTES_IN_L2
+                         : plan->setup.memory.reads.from_memory       ? BLOCK_BYTES_FROM_MEMORY
+                         : is_half                                    ? BLOCK_BYTES_IN_L2
+                                                                      : BLOCK_BYTES;
 
     return is_half ? bytes / sizeof(uint16_t) : bytes / sizeof(float);
 }

@@ -35,9 +35,10 @@ typedef struct quantise_call {
 
 typedef struct quantise_parameters {
     quantise_spec k;
-    const float *scales; /* by column or by run */
+    const void *scales; /* by column or by run */
     const float *offsets;
-    const float *smooth;
+    const void *smooth;
+    bool bf16;     /* smooth, or else scales by column */
     size_t stride; /* from an offset to the next: 1 of NPUQ_BY_ROW and NPUQ_BY_COLUMN, else 0 */
     unsigned log2;
     uint8_t flip;
@@ -71,7 +72,7 @@ INLINE quantise_parameters NPUQ_STEP(load)(const void *call, size_t row)
     const npuq_quant_params *all = c->all;
     const bool by_row = c->k.from == BY_ROW || c->k.from == BY_ROW_SMOOTH;
     const size_t stride = all->steps == NPUQ_BY_ROW || all->steps == NPUQ_BY_COLUMN;
-    const float row_scale = by_row ? all->scale[row * stride] : 0.0f;
+    const float row_scale = by_row ? ((const float *)all->scale)[row * stride] : 0.0f;
     const float row_offset = by_row ? c->offset[row * stride] : 0.0f;
     const vchunk scale = chunk_set(row_scale);
 
@@ -79,6 +80,7 @@ INLINE quantise_parameters NPUQ_STEP(load)(const void *call, size_t row)
                                  .scales = all->scale,
                                  .offsets = c->offset,
                                  .smooth = all->smooth,
+                                 .bf16 = c->k.x == NPUQ_TYPE_BFLOAT16 && c->k.op == NPUQ_MUL && all->bf16_columns,
                                  .stride = stride,
                                  .log2 = all->log2,
                                  .flip = c->flip,
@@ -120,10 +122,10 @@ INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const r
 {
     const quantise_spec k = p->k;
     const char *x = r->x + (ptrdiff_t)row * r->x_stride + count_bytes(k.x, at);
-    vchunk t = unpack_order ? chunk_load_unpacked_bf16(x) : load_x(k.x, x, n, how == TAIL);
+    vchunk t = load_x_in_order(k.x, x, n, how == TAIL, unpack_order);
 
     if (k.from == BY_ROW_SMOOTH) { /* whose rows share nothing */
-        t = chunk_mul(t, order_like_x(load_parameters(p->smooth + at, n, how == TAIL), unpack_order));
+        t = chunk_mul(t, load_columns((column_scales){p->smooth, p->bf16}, at, n, how == TAIL, unpack_order));
     }
     t = by_inverse         ? chunk_quotient(t, p->scale, p->inverse, how == EXACT)
         : k.op == NPUQ_DIV ? chunk_div(t, p->scale)
@@ -163,7 +165,7 @@ INLINE store_check NPUQ_STEP(columns)(const quantise_parameters *all, const rows
         p.scale = load_run_scales(p.scales, p.log2, at, unpack_order);
     }
     if (k.from == BY_COLUMN) {
-        p.scale = order_like_x(load_parameters(p.scales + at, n, tail), unpack_order);
+        p.scale = load_columns((column_scales){p.scales, p.bf16}, at, n, tail, unpack_order);
         if (p.adds) {
             p.offset = order_like_x(load_parameters(p.offsets + at * p.stride, n, tail), unpack_order);
         }

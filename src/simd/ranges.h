@@ -6,14 +6,15 @@
 #include "chunk.h"
 
 /* Once a range has values of both signs, two of its four extremes say all: the constant mixed_signs halves the work. */
-INLINE vchunk load_to_compare(npuq_type type, const char *x, const float *smooth, size_t at, size_t n, bool tail)
+INLINE vchunk load_to_compare(npuq_type type, const char *x, column_scales smooth, size_t at, size_t n, bool tail)
 {
-    const vchunk v = load_x(type, x + count_bytes(type, at), n, tail);
+    const bool any_order = are_bf16(smooth) && !tail; /* of which unpack order is the cheapest */
+    const vchunk v = load_x_in_order(type, x + count_bytes(type, at), n, tail, any_order);
 
-    return smooth ? chunk_mul(v, load_parameters(smooth + at, n, tail)) : v;
+    return smooth.data ? chunk_mul(v, load_columns(smooth, at, n, tail, any_order)) : v;
 }
 
-INLINE vrange find_chunk_range(npuq_type type, const char *x, const float *smooth, size_t at, size_t n, bool tail,
+INLINE vrange find_chunk_range(npuq_type type, const char *x, column_scales smooth, size_t at, size_t n, bool tail,
                                bool mixed_signs)
 {
     const vchunk v = load_to_compare(type, x, smooth, at, n, tail);
@@ -24,7 +25,7 @@ INLINE vrange find_chunk_range(npuq_type type, const char *x, const float *smoot
 
 /* If no value has a sign, the largest and the smallest pattern as signed integers are the range. If one has, the
  * smallest shows it. */
-INLINE vrange find_range_without_sign(npuq_type type, const char *x, const float *smooth, size_t n)
+INLINE vrange find_range_without_sign(npuq_type type, const char *x, column_scales smooth, size_t n)
 {
     vf upper = load_to_compare(type, x, smooth, 0, CHUNK, false).v[0];
     vf lower = upper;
@@ -38,11 +39,11 @@ INLINE vrange find_range_without_sign(npuq_type type, const char *x, const float
     return vrange_join(vrange_of(upper), vrange_of(lower), false);
 }
 
-INLINE row_range find_range_on(npuq_type type, const char *x, const float *smooth, size_t n, npuq_hints hints,
+INLINE row_range find_range_on(npuq_type type, const char *x, column_scales smooth, size_t n, npuq_hints hints,
                                vrange range, bool mixed_signs)
 {
 #ifdef FLOAT_RANGES /* a header has them where they are faster */
-    if (mixed_signs && !smooth) {
+    if (mixed_signs && !smooth.data) {
         frange floats = frange_of_mixed_signs();
         for (size_t at = 0; at + CHUNK <= n; at += CHUNK) {
             if (hints.prefetch_bytes) {
@@ -64,7 +65,7 @@ INLINE row_range find_range_on(npuq_type type, const char *x, const float *smoot
     return vrange_reduce(range, mixed_signs);
 }
 
-INLINE row_range find_range_of_row(npuq_type type, const char *x, const float *smooth, size_t n, npuq_hints hints)
+INLINE row_range find_range_of_row(npuq_type type, const char *x, column_scales smooth, size_t n, npuq_hints hints)
 {
     const size_t tail = n % CHUNK;
     vrange range = tail > 0 ? find_chunk_range(type, x, smooth, n - tail, tail, true, false)
@@ -129,7 +130,7 @@ INLINE row_range find_hrange_of_row(npuq_type type, const char *x, size_t n, npu
                                          : find_hrange_on(type, x, n, hints, range, false);
 }
 
-FOR_TYPES void find_ranges(npuq_type type, const npuq_block *b, const float *smooth, const npuq_range_params *p)
+FOR_TYPES void find_ranges(npuq_type type, const npuq_block *b, column_scales smooth, const npuq_range_params *p)
 {
     float *hi = p->hi + b->first_row;
     float *lo = p->lo + b->first_row;
@@ -137,8 +138,9 @@ FOR_TYPES void find_ranges(npuq_type type, const npuq_block *b, const float *smo
     assume(npuq_is_float(type));
     for (size_t r = 0; r < b->rows && b->n > 0; r++) {
         const char *x = (const char *)b->x + (ptrdiff_t)r * b->x_stride;
-        const row_range range = count_bytes(type, 1) != 2 || smooth ? find_range_of_row(type, x, smooth, b->n, b->hints)
-                                                                    : find_hrange_of_row(type, x, b->n, b->hints);
+        const row_range range = count_bytes(type, 1) != 2 || smooth.data
+                                    ? find_range_of_row(type, x, smooth, b->n, b->hints)
+                                    : find_hrange_of_row(type, x, b->n, b->hints);
         widen_row_range(range, &hi[r], &lo[r]);
     }
 }
@@ -150,9 +152,10 @@ FOR_TYPES void find_ranges(npuq_type type, const npuq_block *b, const float *smo
                                                                                                                        \
         assert(npuq_is_valid_range(b, NPUQ_TYPE_##X, p));                                                              \
         if (p->smooth) {                                                                                               \
-            find_ranges(NPUQ_TYPE_##X, b, p->smooth, p);                                                               \
+            find_ranges(NPUQ_TYPE_##X, b,                                                                              \
+                        (column_scales){p->smooth, NPUQ_TYPE_##X == NPUQ_TYPE_BFLOAT16 && p->bf16_columns}, p);        \
         } else {                                                                                                       \
-            find_ranges(NPUQ_TYPE_##X, b, NULL, p);                                                                    \
+            find_ranges(NPUQ_TYPE_##X, b, (column_scales){NULL, false}, p);                                            \
         }                                                                                                              \
     }
 

@@ -192,10 +192,10 @@ void npuq_run_pass_in_parts(const npuq_kernel_setup *setup, const npuq_tile *til
 }
 
 typedef struct smooth_job {
-    const npuq_row_kernels *kernels;
+    const npuq_kernel_setup *setup;
     npuq_params smooth;
     float *buffer;
-    const float **to;
+    const void **to;
 } smooth_job;
 
 static void set_smooth(void *argument, size_t col, size_t cols)
@@ -203,14 +203,16 @@ static void set_smooth(void *argument, size_t col, size_t cols)
     const smooth_job *job = argument;
     const npuq_params here = npuq_skip_params(&job->smooth, col);
 
-    *job->to = npuq_convert_params(job->kernels, &here, cols, job->buffer);
+    *job->to = npuq_is_ready_smooth(job->setup, &here)
+                   ? (const void *)here.data
+                   : npuq_convert_params(job->setup->kernels, &here, cols, job->buffer);
 }
 
 void npuq_run_smooth_pass(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_rows_fn *kernel,
-                          const void *params, const float **to, npuq_params smooth, bool writes_y)
+                          const void *params, const void **to, npuq_params smooth, bool writes_y)
 {
     _Alignas(64) float buffer[NPUQ_CONVERTED + NPUQ_MAX_REPEAT]; /* so that no vector lies in two lines */
-    smooth_job job = {setup->kernels, smooth, buffer, to};
+    smooth_job job = {setup, smooth, buffer, to};
     const npuq_pass pass = {kernel,
                             params,
                             writes_y,
@@ -218,7 +220,7 @@ void npuq_run_smooth_pass(const npuq_kernel_setup *setup, const npuq_tile *tile,
                             smooth.data ? set_smooth : NULL,
                             NULL,
                             &job,
-                            npuq_needs_conversion(&smooth) ? NPUQ_CONVERTED : SIZE_MAX};
+                            npuq_is_ready_smooth(setup, &smooth) ? SIZE_MAX : NPUQ_CONVERTED};
 
     npuq_run_pass(setup, tile, &pass);
 }

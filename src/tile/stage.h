@@ -161,11 +161,23 @@ static inline NPUQ_INLINED void npuq_run_pass(const npuq_kernel_setup *setup, co
     }
 }
 
+/* Whether kernels take parameters by column where they lie as bfloat16; smooth scales, so or as binary32. */
+static inline bool npuq_are_bf16_columns(const npuq_kernel_setup *setup, const npuq_params *columns)
+{
+    return columns->data && columns->type == NPUQ_TYPE_BFLOAT16 && setup->types[NPUQ_AT_X] == NPUQ_TYPE_BFLOAT16 &&
+           columns->stride == (ptrdiff_t)sizeof(uint16_t) && columns->repeat == 1 && setup->kernels->takes_bf16_columns;
+}
+
+static inline bool npuq_is_ready_smooth(const npuq_kernel_setup *setup, const npuq_params *smooth)
+{
+    return !npuq_needs_conversion(smooth) || npuq_are_bf16_columns(setup, smooth);
+}
+
 /* The same, where only the smooth scales go by column: sets *to, a member of params, to those of some columns. They may
  * be absent. Not inlined: the caller would keep a buffer. Takes a copy: a variable without an address stays in
  * registers. */
 NPUQ_NOT_INLINED void npuq_run_smooth_pass(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_rows_fn *kernel,
-                                           const void *params, const float **to, npuq_params smooth, bool writes_y);
+                                           const void *params, const void **to, npuq_params smooth, bool writes_y);
 
 const void *npuq_repeat(void *buffer, const void *values, size_t n, size_t times);
 
