@@ -72,8 +72,9 @@ INLINE quantise_parameters NPUQ_STEP(load)(const void *call, size_t row)
     const npuq_quant_params *all = c->all;
     const bool by_row = c->k.from == BY_ROW || c->k.from == BY_ROW_SMOOTH;
     const size_t stride = all->steps == NPUQ_BY_ROW || all->steps == NPUQ_BY_COLUMN;
-    const float row_scale = by_row ? ((const float *)all->scale)[row * stride] : 0.0f;
-    const float row_offset = by_row ? c->offset[row * stride] : 0.0f;
+    const size_t of_row = all->steps == NPUQ_ONE ? 0 : row; /* a product takes longer, and the scale waits for it */
+    const float row_scale = by_row ? ((const float *)all->scale)[of_row] : 0.0f;
+    const float row_offset = by_row ? c->offset[of_row] : 0.0f;
     const vchunk scale = chunk_set(row_scale);
 
     return (quantise_parameters){.k = c->k,
