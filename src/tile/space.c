@@ -18,12 +18,13 @@ void npuq_start_space(npuq_space *space, int operands, const npuq_tensor *elemen
     space->words[NPUQ_AT_X] = x_word;
     space->words[NPUQ_AT_Y] = y_word;
     space->run_columns = 1;
-    for (int i = 0; i < space->operands; i++) {
+    /* All operands: gcc clears a part of an array by 'rep stos', which starts slowly. */
+    for (int i = 0; i < NPUQ_MOST_OPERANDS; i++) {
         space->data[i] = NULL;
     }
     for (int d = 0; d < space->ndim; d++) { /* no more than that: a small call's time would go into clearing the rest */
         space->extents[d] = d < elements->ndim ? (size_t)elements->shape[d] : 1;
-        for (int i = 0; i < space->operands; i++) {
+        for (int i = 0; i < NPUQ_MOST_OPERANDS; i++) {
             space->strides[d][i] = 0;
         }
     }
