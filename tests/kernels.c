@@ -78,8 +78,8 @@ void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_argu
     } else {
         const npuq_steps steps = id.kind == VECTOR ? (a->step > 0 ? NPUQ_BY_COLUMN : NPUQ_SCALE_BY_COLUMN)
                                                    : (a->step > 0 ? NPUQ_BY_ROW : NPUQ_ONE);
-        const npuq_quant_params params = {a->scale,       a->offset, id.kind == SMOOTH_AFFINE ? a->smooth : NULL,
-                                          (uint8_t)steps, 0,         a->bf16_columns};
+        const npuq_quant_params params = {a->scale, a->offset, id.kind == SMOOTH_AFFINE ? a->smooth : NULL,
+                                          steps,    0,         a->bf16_columns};
 
         kernels->quantise[id.op][id.y][id.x](&a->block, &params);
     }

@@ -778,13 +778,11 @@ static void check_runs(const kernel_backend *backend, npuq_dtype x_dtype, npuq_d
                         .flip = y == NPUQ_TYPE_INT8 && test_one_in(2) ? 0x80 : 0};
 
     npuq_rows_ref.run_magnitudes[x](&block, log2, largest);
-    npuq_rows_ref.quantise[NPUQ_MUL][y][x](&block,
-                                           &(npuq_quant_params){scales, NULL, NULL, NPUQ_BY_RUN, (uint8_t)log2, false});
+    npuq_rows_ref.quantise[NPUQ_MUL][y][x](&block, &(npuq_quant_params){scales, NULL, NULL, NPUQ_BY_RUN, log2, false});
     kernel_choose_hints(&block);
     block.y = to.memory;
     backend->kernels->run_magnitudes[x](&block, log2, got_largest);
-    backend->kernels->quantise[NPUQ_MUL][y][x](&block,
-                                               &(npuq_quant_params){by, NULL, NULL, NPUQ_BY_RUN, (uint8_t)log2, false});
+    backend->kernels->quantise[NPUQ_MUL][y][x](&block, &(npuq_quant_params){by, NULL, NULL, NPUQ_BY_RUN, log2, false});
     backend->kernels->fence_stores();
     canonical(largest, runs);
     canonical(got_largest, runs);

@@ -59,8 +59,8 @@ typedef struct npuq_quant_params {
     const void *scale;
     const float *offset;
     const void *smooth;
-    uint8_t steps; /* npuq_steps */
-    uint8_t log2;
+    npuq_steps steps;
+    unsigned log2;
     bool bf16_columns; /* of a product, smooth or else scale[i] is bfloat16, as x is; else binary32, as all others */
 } npuq_quant_params;
 enum { NPUQ_LEAST_RUN = 4, NPUQ_LONGEST_RUN = 8 }; /* of log2 */

@@ -23,7 +23,7 @@ NPUQ_NOT_INLINED void npuq_quantise_columns(const npuq_kernel_setup *setup, cons
 static inline NPUQ_INLINED void npuq_quantise_rows(const npuq_kernel_setup *setup, const npuq_tile *tile,
                                                    const float *scale, const float *offset, npuq_steps steps)
 {
-    const npuq_quant_params params = {scale, offset, NULL, (uint8_t)steps, 0, false};
+    const npuq_quant_params params = {scale, offset, NULL, steps, 0, false};
 
     if (npuq_is_block(setup, tile)) {
         const npuq_block block = npuq_make_block(setup, tile, true);

@@ -133,12 +133,12 @@ static inline NPUQ_INLINED void requantise(const npuq_kernel_setup *setup, const
     if (!smooth->data) {
         npuq_quantise_rows(setup, tile, inverse_scale, offset, steps);
     } else if (npuq_is_block(setup, tile) && npuq_is_ready_smooth(setup, smooth)) {
-        const npuq_quant_params params = {inverse_scale, offset, smooth->data, (uint8_t)steps, 0, bf16_columns};
+        const npuq_quant_params params = {inverse_scale, offset, smooth->data, steps, 0, bf16_columns};
         const npuq_block block = npuq_make_block(setup, tile, true);
 
         npuq_find_quantiser(setup)(&block, &params);
     } else {
-        npuq_quant_params params = {inverse_scale, offset, NULL, (uint8_t)steps, 0, bf16_columns};
+        npuq_quant_params params = {inverse_scale, offset, NULL, steps, 0, bf16_columns};
 
         npuq_run_smooth_pass(setup, tile, npuq_find_quantiser(setup), &params, &params.smooth, *smooth, true);
     }
@@ -287,7 +287,7 @@ static NPUQ_NOT_INLINED void quantise_runs(const npuq_plan *plan, const npuq_til
     npuq_block all = {tile->places[X].data, tile->places[Y].data, 0, 0, 1, tile->rows * tile->cols, 0,
                       setup->memory.reads,  setup->flip};
     row_values v;
-    const npuq_quant_params params = {v.inverse_scale, NULL, NULL, NPUQ_BY_RUN, (uint8_t)log2, false};
+    const npuq_quant_params params = {v.inverse_scale, NULL, NULL, NPUQ_BY_RUN, log2, false};
 
     setup->kernels->run_magnitudes[setup->types[X]](&all, log2, v.hi);
     memcpy(v.lo, v.hi, sizeof v.lo);

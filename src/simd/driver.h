@@ -47,17 +47,14 @@ NOINLINE void NPUQ_STEP(columns_exact)(const rows *r, size_t count, size_t at, s
 INLINE size_t NPUQ_STEP(run_chunks)(const NPUQ_PARAMETERS *p, const rows *r, size_t count, size_t at)
 {
     const step s = NPUQ_STEP(describe)(p);
-    const size_t end = r->n - at < CHUNK ? at : r->n;
+    size_t end = r->n - (r->n - at) % CHUNK;
 
     while (at < end) {
-        if (end - at < CHUNK) {
-            at = end - CHUNK;
-        }
-        const size_t next = end - at < STRIP ? end - (end - at) % CHUNK : at + STRIP;
+        const size_t next = end - at < STRIP ? end : at + STRIP;
         store_check done = start_check();
         size_t c = at;
 
-        if (s.prefetches && next - at == STRIP && r->hints->prefetch_bytes > 0) {
+        if (s.prefetches && r->hints->prefetch_bytes > 0 && next - at == STRIP) {
             prefetch_lines(r->x + npuq_count_bytes(s.x, at) + r->hints->prefetch_bytes, npuq_count_bytes(s.x, STRIP),
                            false);
         }
@@ -72,6 +69,10 @@ INLINE size_t NPUQ_STEP(run_chunks)(const NPUQ_PARAMETERS *p, const rows *r, siz
             break;
         }
         at = next;
+        if (__builtin_expect(at == end && end < r->n, false)) { /* a branch: addresses do not wait for it */
+            end = r->n;
+            at = end - CHUNK;
+        }
     }
     return at;
 }

@@ -187,7 +187,7 @@ MUTANTS = [
     ("kernels: any scale inverted on the exact path", QUANTISE, "k.from == BY_ROW && p.invertible_scale;", "k.from == BY_ROW;"),
     ("kernels: overflow of a total quotient not seen", AVX512, "    if (overflow) {", "    if (overflow > 0xFFFF) {"),
     ("kernels: total quotients of infinities are NaN", AVX512, "_mm512_mask_mul_ps(t, nan, x.v[i], inverse.v[i])", "t"),
-    ("kernels: the last columns not taken again as a chunk", DRIVER, "            at = end - CHUNK;\n", ""),
+    ("kernels: the last columns not taken again as a chunk", DRIVER, "            at = end - CHUNK;\n", "            at = next;\n"),
     ("kernels: only the last chunk of a strip checked", DRIVER, "c += CHUNK) {\n            done = NPUQ_STEP(columns)(p, r, count, c, CHUNK, FULL, done)", "c += CHUNK) {\n            done = NPUQ_STEP(columns)(p, r, count, c, CHUNK, FULL, start_check())"),
     ("kernels: only the second chunk of a pair checked", DRIVER, "NPUQ_STEP(columns)(p, r, count, c + CHUNK, CHUNK, FULL, done)", "NPUQ_STEP(columns)(p, r, count, c + CHUNK, CHUNK, FULL, start_check())"),
     ("kernels: exact chunks of the first row done for all", DRIVER, "        r.x += r.x_stride;", "        r.x += 0 * r.x_stride;"),
