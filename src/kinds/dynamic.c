@@ -49,7 +49,7 @@ typedef struct row_values {
 } row_values;
 
 /* Stores one value for each row; `to` may be null. Not inlined: copies in all callers are kilobytes. */
-static NPUQ_NOT_INLINED void put_values(char *to, ptrdiff_t stride, const float *values, size_t rows)
+static NPUQ_NOT_INLINED void store_values(char *to, ptrdiff_t stride, const float *values, size_t rows)
 {
     if (!to) {
         return;
@@ -65,19 +65,19 @@ static NPUQ_NOT_INLINED void put_values(char *to, ptrdiff_t stride, const float 
     }
 }
 
-static void get_values(const char *from, ptrdiff_t stride, float *values, size_t rows)
+static void load_values(const char *from, ptrdiff_t stride, float *values, size_t rows)
 {
     for (size_t r = 0; r < rows; r++) {
         values[r] = *(const float *)(const void *)(from + (ptrdiff_t)r * stride);
     }
 }
 
-static void put(const npuq_tile *tile, const float *first, const float *second)
+static void store_for_rows(const npuq_tile *tile, const float *first, const float *second)
 {
     const npuq_place *to = tile->places;
 
-    put_values(to[SCALE_OR_MIN].data, to[SCALE_OR_MIN].row_stride, first, tile->rows);
-    put_values(to[OFFSET_OR_MAX].data, to[OFFSET_OR_MAX].row_stride, second, tile->rows);
+    store_values(to[SCALE_OR_MIN].data, to[SCALE_OR_MIN].row_stride, first, tile->rows);
+    store_values(to[OFFSET_OR_MAX].data, to[OFFSET_OR_MAX].row_stride, second, tile->rows);
 }
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
@@ -94,8 +94,8 @@ static void start_ranges(size_t rows, row_values *v)
 
 /* Kernels compute the parameters of several rows in whole vectors. The lanes beyond the rows are set first: chance
  * contents, such as subnormal numbers, are slow on some processors. */
-static void find_parameters(const npuq_row_kernels *kernels, npuq_dynamic_form form, npuq_type y, size_t rows,
-                            row_values *v)
+static void compute_parameters(const npuq_row_kernels *kernels, npuq_dynamic_form form, npuq_type y, size_t rows,
+                               row_values *v)
 {
     for (size_t r = rows; rows > 1 && r % NPUQ_LANES != 0; r++) {
         v->hi[r] = 1.0f;
@@ -144,7 +144,7 @@ static inline NPUQ_INLINED void requantise(const npuq_kernel_setup *setup, const
     }
 }
 
-void npuq_put_ranges(const npuq_plan *plan, const npuq_tile *tile)
+void npuq_store_ranges(const npuq_plan *plan, const npuq_tile *tile)
 {
     const npuq_params smooth = npuq_make_params(&plan->setup, tile, SMOOTH);
     row_values v;
@@ -154,7 +154,7 @@ void npuq_put_ranges(const npuq_plan *plan, const npuq_tile *tile)
     } else {
         find_ranges(&plan->setup, tile, &smooth, &v);
     }
-    put(tile, v.lo, v.hi);
+    store_for_rows(tile, v.lo, v.hi);
 }
 
 /* ---- all steps together ------------------------------------------------------------------------------------------ */
@@ -215,7 +215,7 @@ static void limit_parameters(float min_scale, size_t rows, row_values *v)
 static inline NPUQ_INLINED void set_parameters(const npuq_kernel_setup *setup, const npuq_plan *plan,
                                                const npuq_tile *tile, row_values *v)
 {
-    find_parameters(setup->kernels, plan->own.dynamic.form, setup->types[Y], tile->rows, v);
+    compute_parameters(setup->kernels, plan->own.dynamic.form, setup->types[Y], tile->rows, v);
     if (plan->own.dynamic.form == NPUQ_SYMMETRIC_BLOCK) {
         const float min_scale = npuq_float_of_bits(plan->own.dynamic.min_scale);
 
@@ -223,7 +223,7 @@ static inline NPUQ_INLINED void set_parameters(const npuq_kernel_setup *setup, c
             limit_parameters(min_scale, tile->rows, v);
         }
     }
-    put(tile, v->scale, v->offset);
+    store_for_rows(tile, v->scale, v->offset);
 }
 
 static inline NPUQ_INLINED void finish_rows(const npuq_kernel_setup *setup, const npuq_plan *plan,
@@ -326,15 +326,15 @@ static void read_parameters(const npuq_plan *plan, const npuq_tile *tile, row_va
     const npuq_place *second = &tile->places[OFFSET_OR_MAX];
 
     if (plan->own.dynamic.form == NPUQ_ASYMMETRIC) {
-        get_values(first->data, first->row_stride, v->scale, tile->rows);
-        get_values(second->data, second->row_stride, v->offset, tile->rows);
+        load_values(first->data, first->row_stride, v->scale, tile->rows);
+        load_values(second->data, second->row_stride, v->offset, tile->rows);
         for (size_t r = 0; r < tile->rows; r++) {
             v->inverse_scale[r] = 1.0f / v->scale[r];
         }
     } else {
-        get_values(first->data, first->row_stride, v->lo, tile->rows);
-        get_values(second->data, second->row_stride, v->hi, tile->rows);
-        find_parameters(plan->setup.kernels, plan->own.dynamic.form, plan->setup.types[Y], tile->rows, v);
+        load_values(first->data, first->row_stride, v->lo, tile->rows);
+        load_values(second->data, second->row_stride, v->hi, tile->rows);
+        compute_parameters(plan->setup.kernels, plan->own.dynamic.form, plan->setup.types[Y], tile->rows, v);
     }
 }
 
@@ -401,14 +401,14 @@ static void find_range(npuq_plan *plan, size_t first_row, size_t rows, const npu
 }
 
 /* Not inlined: the caller would keep these values while the executor runs. */
-static NPUQ_NOT_INLINED void find_parameters_of_range(const npuq_plan *plan)
+static NPUQ_NOT_INLINED void compute_parameters_of_range(const npuq_plan *plan)
 {
     one_range *o = plan->own.dynamic.of.one;
     row_values v;
 
     v.hi[0] = o->range.hi;
     v.lo[0] = o->range.lo;
-    find_parameters(plan->setup.kernels, plan->own.dynamic.form, plan->setup.types[Y], 1, &v);
+    compute_parameters(plan->setup.kernels, plan->own.dynamic.form, plan->setup.types[Y], 1, &v);
     o->scale = v.scale[0];
     o->offset = v.offset[0];
     o->inverse_scale = v.inverse_scale[0];
@@ -432,10 +432,10 @@ static NPUQ_NOT_INLINED void run_one_range(const npuq_plan *of_call, const npuq_
 
         const npuq_fp_state caller = npuq_fp_enter(); /* x87 may trap when it copies a subnormal */
         if (only_ranges) {
-            put(&tile, &o.range.lo, &o.range.hi);
+            store_for_rows(&tile, &o.range.lo, &o.range.hi);
         } else {
-            find_parameters_of_range(&plan);
-            put(&tile, &o.scale, &o.offset);
+            compute_parameters_of_range(&plan);
+            store_for_rows(&tile, &o.scale, &o.offset);
         }
         npuq_fp_leave(&caller);
         if (!only_ranges) {
@@ -586,11 +586,11 @@ static void find_params_of_ranges(npuq_dynamic_form form, npuq_type y, const npu
             row_values v;
 
             npuq_select_tile(space, row, 1, col, left < ROWS ? left : ROWS, &tile);
-            get_values(tile.places[MIN].data, tile.places[MIN].col_stride, v.lo, tile.cols);
-            get_values(tile.places[MAX].data, tile.places[MAX].col_stride, v.hi, tile.cols);
-            find_parameters(npuq_kernels(), form, y, tile.cols, &v);
-            put_values(tile.places[SCALE].data, tile.places[SCALE].col_stride, v.scale, tile.cols);
-            put_values(tile.places[OFFSET].data, tile.places[OFFSET].col_stride, v.offset, tile.cols);
+            load_values(tile.places[MIN].data, tile.places[MIN].col_stride, v.lo, tile.cols);
+            load_values(tile.places[MAX].data, tile.places[MAX].col_stride, v.hi, tile.cols);
+            compute_parameters(npuq_kernels(), form, y, tile.cols, &v);
+            store_values(tile.places[SCALE].data, tile.places[SCALE].col_stride, v.scale, tile.cols);
+            store_values(tile.places[OFFSET].data, tile.places[OFFSET].col_stride, v.offset, tile.cols);
         }
     }
     npuq_fp_leave(&caller);

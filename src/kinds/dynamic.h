@@ -44,7 +44,7 @@ typedef struct npuq_dynamic_options {
 npuq_check_fn npuq_check_dynamic; /* options are npuq_dynamic_options, here and below */
 npuq_plan_fn npuq_plan_dynamic;
 npuq_run_fn npuq_run_dynamic;
-npuq_tile_fn npuq_put_ranges;
+npuq_tile_fn npuq_store_ranges;
 npuq_tile_fn npuq_quantise_by_ranges;
 npuq_tile_fn npuq_quantise_by_parameters;
 

@@ -8,8 +8,8 @@ enum { UNIT = 32768 };
 
 /* The most rows of a tile with row scales to convert, and columns whose parameters are converted at a time. Fewer than
  * elsewhere: the stack has more kinds of parameters. */
-enum { ROWS = 512, COLUMNS = 2048 };
-_Static_assert(COLUMNS % 64 == 0, "runs of parameters begin with a word of int4");
+enum { MOST_ROWS = 512, MOST_COLUMNS = 2048 };
+_Static_assert(MOST_COLUMNS % 64 == 0, "runs of parameters begin with a word of int4");
 
 npuq_status npuq_check_columns(const npuq_arguments *arguments, int i, int64_t columns)
 {
@@ -98,10 +98,10 @@ static inline dequant_columns find_tile_columns(const npuq_plan *plan, const npu
 }
 
 typedef struct dequant_buffers {
-    _Alignas(64) float scales[COLUMNS + NPUQ_MAX_REPEAT];
-    _Alignas(64) float addends[COLUMNS + NPUQ_MAX_REPEAT];
-    _Alignas(64) int32_t y_offsets[COLUMNS];
-    _Alignas(64) int32_t x_biases[COLUMNS];
+    _Alignas(64) float scales[MOST_COLUMNS + NPUQ_MAX_REPEAT];
+    _Alignas(64) float addends[MOST_COLUMNS + NPUQ_MAX_REPEAT];
+    _Alignas(64) int32_t y_offsets[MOST_COLUMNS];
+    _Alignas(64) int32_t x_biases[MOST_COLUMNS];
     _Alignas(64) float row_scales[NPUQ_JOINED + NPUQ_LANES];
 } dequant_buffers;
 
@@ -161,7 +161,7 @@ void npuq_dequantise_tile(const npuq_plan *plan, const npuq_tile *tile)
 {
     const npuq_kernel_setup *setup = &plan->setup;
     dequant_buffers buffers;
-    float row_scales[ROWS + NPUQ_MAX_REPEAT];
+    float row_scales[MOST_ROWS + NPUQ_MAX_REPEAT];
     const dequant_columns columns = find_tile_columns(plan, tile);
     npuq_dequant_params params = {.by_column = go_by_column(setup, &columns)};
     dequant_job job = {plan, tile, &params, NULL, &buffers, npuq_count_rows_to_join(setup, tile)};
@@ -172,12 +172,12 @@ void npuq_dequantise_tile(const npuq_plan *plan, const npuq_tile *tile)
                       set_columns,
                       NULL,
                       &job,
-                      converts_columns(setup, &columns) ? COLUMNS : SIZE_MAX};
+                      converts_columns(setup, &columns) ? MOST_COLUMNS : SIZE_MAX};
 
     if (tile->places[NPUQ_INTEGERS_ROW_SCALE].data) {
         const npuq_params row_scale = npuq_make_row_params(setup, tile, NPUQ_INTEGERS_ROW_SCALE);
 
-        assert(tile->rows <= ROWS || npuq_params_are_ready(&row_scale));
+        assert(tile->rows <= MOST_ROWS || npuq_params_are_ready(&row_scale));
         job.row_scales = npuq_convert_params(setup->kernels, &row_scale, tile->rows, row_scales);
         if (job.join > 1) {
             pass.rows = spread_rows;
@@ -225,7 +225,7 @@ npuq_status npuq_plan_from_integers(npuq_plan *plan, const npuq_arguments *argum
     add_columns(plan, arguments, NPUQ_INTEGERS_ADDEND);
     if (has_row_scale) {
         npuq_add_by_row(plan, arguments, NPUQ_INTEGERS_ROW_SCALE);
-        plan->block_rows = plan->way != NPUQ_IN_SPACE ? SIZE_MAX : ROWS;
+        plan->block_rows = plan->way != NPUQ_IN_SPACE ? SIZE_MAX : MOST_ROWS;
     }
     if (by_group && tensors[NPUQ_INTEGERS_X]->shape[1] == 1) { /* groups of one row: no two rows share parameters */
         plan->block_rows = 1;
@@ -237,6 +237,6 @@ npuq_status npuq_plan_from_integers(npuq_plan *plan, const npuq_arguments *argum
 
     const dequant_columns columns = find_columns(plan, npuq_find_column_params(plan, NPUQ_INTEGERS_SCALE),
                                                  npuq_find_column_params(plan, NPUQ_INTEGERS_ADDEND));
-    npuq_cut_plan(plan, arguments, UNIT, converts_columns(&plan->setup, &columns) ? COLUMNS : UNIT);
+    npuq_cut_plan(plan, arguments, UNIT, converts_columns(&plan->setup, &columns) ? MOST_COLUMNS : UNIT);
     return NPUQ_OK;
 }

@@ -3,7 +3,7 @@
 
 static const npuq_operator all_steps = NPUQ_DYNAMIC_OPERATOR(dynamic_quant_asymmetric, , npuq_quantise_by_ranges);
 static const npuq_operator min_max_step =
-    NPUQ_DYNAMIC_OPERATOR(dynamic_quant_min_max, NPUQ_HOLE(AT_Y), npuq_put_ranges);
+    NPUQ_DYNAMIC_OPERATOR(dynamic_quant_min_max, NPUQ_HOLE(AT_Y), npuq_store_ranges);
 static const npuq_operator apply_step = NPUQ_DYNAMIC_OPERATOR(dynamic_quant_apply, , npuq_quantise_by_parameters);
 
 NPUQ_DEFINE_CALLS(dynamic_quant_asymmetric,

@@ -345,7 +345,7 @@ npuq_status npuq_prepare_operator(npuq_call *call, const npuq_operator *op, cons
 
 #define NPUQ_TENSOR_PARAMETER(name, ...)        , const npuq_tensor *name
 #define NPUQ_OPTION_PARAMETER(name, NAME, type) , type name
-#define NPUQ_EACH_PARAMETER(name)                                                                                      \
+#define NPUQ_CALL_PARAMETERS(name)                                                                                     \
     ARGUMENTS_##name(NPUQ_TENSOR_PARAMETER, NPUQ_TENSOR_PARAMETER, NPUQ_TENSOR_PARAMETER, NPUQ_TENSOR_PARAMETER,       \
                      NPUQ_OPTION_PARAMETER)
 #define NPUQ_PLACED(name, NAME, ROLE, PLACE, ...) [NPUQ_##PLACE] = (name),
@@ -354,7 +354,7 @@ npuq_status npuq_prepare_operator(npuq_call *call, const npuq_operator *op, cons
 /* Defines npuq_name() and npuq_prepare_name(), with the arguments of operators.def. OPTIONS is a pointer to the
  * operator's own, or NULL, and may use all other arguments. CALL is one of the two below. */
 #define NPUQ_DEFINE_CALLS(name, OPTIONS, OPERATOR, CALL)                                                               \
-    npuq_status npuq_##name APPLY(NPUQ_AND_EXECUTOR, NPUQ_EACH_PARAMETER(name))                                        \
+    npuq_status npuq_##name APPLY(NPUQ_AND_EXECUTOR, NPUQ_CALL_PARAMETERS(name))                                       \
     {                                                                                                                  \
         const npuq_tensor *const tensors[NPUQ_MOST_ARGUMENTS] = {                                                      \
             ARGUMENTS_##name(NPUQ_PLACED, NPUQ_PLACED, NPUQ_PLACED, NPUQ_PLACED, NPUQ_NO_ARGUMENT)};                   \
@@ -363,7 +363,7 @@ npuq_status npuq_prepare_operator(npuq_call *call, const npuq_operator *op, cons
         return CALL;                                                                                                   \
     }                                                                                                                  \
                                                                                                                        \
-    npuq_status npuq_prepare_##name(npuq_call *call NPUQ_EACH_PARAMETER(name))                                         \
+    npuq_status npuq_prepare_##name(npuq_call *call NPUQ_CALL_PARAMETERS(name))                                        \
     {                                                                                                                  \
         const npuq_tensor *const tensors[NPUQ_MOST_ARGUMENTS] = {                                                      \
             ARGUMENTS_##name(NPUQ_PLACED, NPUQ_PLACED, NPUQ_PLACED, NPUQ_PLACED, NPUQ_NO_ARGUMENT)};                   \

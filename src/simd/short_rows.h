@@ -87,16 +87,6 @@ static void NPUQ_KERNEL(find, short_ranges)(float *values, const float *smooth, 
     }
 }
 
-INLINE float float_set(float value)
-{
-    return value;
-}
-
-INLINE float float_magnitude(float a)
-{
-    return __builtin_fabsf(a);
-}
-
 INLINE float float_above(float a, float b)
 {
     return a > b ? a : b;
@@ -116,37 +106,37 @@ INLINE float float_upper(float a, float b)
  * wait longer for vectors. Of two magnitudes, the larger pattern is the largest, or NaN. to[0] is the scale, to[1] the
  * offset, to[2] the factor of x. Every result goes to an object: C allows an expression to be wider than float, and on
  * s390x it is. */
-#define PARAMETERS(OF, TYPE)                                                                                           \
-    INLINE void OF##_parameters(npuq_dynamic_form form, bool int4, TYPE hi, TYPE lo, TYPE to[3])                       \
+#define PARAMETERS(NAME, TYPE, SET, ABOVE, UPPER, MAGNITUDE)                                                           \
+    INLINE void NAME(npuq_dynamic_form form, bool int4, TYPE hi, TYPE lo, TYPE to[3])                                  \
     {                                                                                                                  \
-        const TYPE dmax = OF##_set(int4 ? 7.0f : 127.0f);                                                              \
+        const TYPE dmax = SET(int4 ? 7.0f : 127.0f);                                                                   \
                                                                                                                        \
         if (form == NPUQ_ASYMMETRIC) {                                                                                 \
             const TYPE distance = hi - lo;                                                                             \
-            const TYPE scale = distance / OF##_set(int4 ? 15.0f : 255.0f);                                             \
-            to[0] = OF##_above(scale, OF##_set(0x1.197998p-40f));                                                      \
+            const TYPE scale = distance / SET(int4 ? 15.0f : 255.0f);                                                  \
+            to[0] = ABOVE(scale, SET(0x1.197998p-40f));                                                                \
             const TYPE highest = hi / to[0];                                                                           \
             to[1] = dmax - highest;                                                                                    \
-            to[2] = OF##_set(1.0f) / to[0];                                                                            \
+            to[2] = SET(1.0f) / to[0];                                                                                 \
         } else {                                                                                                       \
-            const TYPE largest = OF##_upper(OF##_magnitude(hi), OF##_magnitude(lo));                                   \
+            const TYPE largest = UPPER(MAGNITUDE(hi), MAGNITUDE(lo));                                                  \
             if (form == NPUQ_SYMMETRIC_BLOCK) {                                                                        \
-                const TYPE inverse = OF##_set(1.0f) / largest;                                                         \
+                const TYPE inverse = SET(1.0f) / largest;                                                              \
                 to[2] = inverse * dmax;                                                                                \
             } else {                                                                                                   \
                 to[2] = dmax / largest;                                                                                \
             }                                                                                                          \
-            to[1] = OF##_set(0.0f);                                                                                    \
+            to[1] = SET(0.0f);                                                                                         \
             if (form == NPUQ_SYMMETRIC_INVERSE) {                                                                      \
-                to[0] = OF##_set(1.0f) / to[2];                                                                        \
+                to[0] = SET(1.0f) / to[2];                                                                             \
             } else {                                                                                                   \
-                to[0] = largest * OF##_set(int4 ? 0x1.24924ap-3f : 0x1.020408p-7f);                                    \
+                to[0] = largest * SET(int4 ? 0x1.24924ap-3f : 0x1.020408p-7f);                                         \
             }                                                                                                          \
         }                                                                                                              \
     }
 
-PARAMETERS(float, float)
-PARAMETERS(v, vf)
+PARAMETERS(compute_parameters_of_float, float, , float_above, float_upper, __builtin_fabsf)
+PARAMETERS(compute_parameters_of_vector, vf, v_set, v_above, v_upper, v_magnitude)
 
 static void NPUQ_KERNEL(compute, scales)(npuq_dynamic_form form, npuq_type y, const float *hi, const float *lo,
                                          size_t n, float *scale, float *offset, float *inverse_scale)
@@ -157,7 +147,7 @@ static void NPUQ_KERNEL(compute, scales)(npuq_dynamic_form form, npuq_type y, co
     if (n == 1) {
         float one[3];
 
-        float_parameters(form, int4, *hi, *lo, one);
+        compute_parameters_of_float(form, int4, *hi, *lo, one);
         *scale = one[0];
         *offset = one[1];
         *inverse_scale = one[2];
@@ -166,7 +156,7 @@ static void NPUQ_KERNEL(compute, scales)(npuq_dynamic_form form, npuq_type y, co
     for (size_t r = 0; r < n; r += LANES) {
         vf several[3];
 
-        v_parameters(form, int4, v_load(hi + r), v_load(lo + r), several);
+        compute_parameters_of_vector(form, int4, v_load(hi + r), v_load(lo + r), several);
         memcpy(scale + r, &several[0], sizeof several[0]);
         memcpy(offset + r, &several[1], sizeof several[1]);
         memcpy(inverse_scale + r, &several[2], sizeof several[2]);
