@@ -45,10 +45,10 @@ INLINE void assume_dequantising(dequantise_spec k)
     assume(npuq_is_integer(k.x) && (npuq_is_float(k.y) || k.y == NPUQ_TYPE_INT8));
 }
 
-#define NPUQ_STEP(NAME) NPUQ_KERNEL(dequantise, NAME)
-#define NPUQ_PARAMETERS dequantise_parameters
+#define NPUQ_OF_KIND(NAME) NPUQ_KERNEL(dequantise, NAME)
+#define NPUQ_PARAMETERS    dequantise_parameters
 
-INLINE dequantise_parameters NPUQ_STEP(load)(const void *call, size_t row)
+INLINE dequantise_parameters NPUQ_OF_KIND(load)(const void *call, size_t row)
 {
     const dequantise_call *c = call;
 
@@ -128,8 +128,8 @@ INLINE store_check dequantise_and_store(const dequantise_parameters *p, const ch
 }
 
 /* Rows share no parameters: count is 1. */
-INLINE store_check NPUQ_STEP(columns)(const dequantise_parameters *p, const rows *r, size_t count, size_t at, size_t n,
-                                      stores how, store_check done)
+INLINE store_check NPUQ_OF_KIND(columns)(const dequantise_parameters *p, const rows *r, size_t count, size_t at,
+                                         size_t n, stores how, store_check done)
 {
     const dequantise_spec k = p->k;
     const store_check here =
@@ -139,9 +139,9 @@ INLINE store_check NPUQ_STEP(columns)(const dequantise_parameters *p, const rows
     return p->never_nan ? done : join_checks(here, done, npuq_is_float(k.y));
 }
 
-INLINE step NPUQ_STEP(describe)(const dequantise_parameters *p)
+INLINE traits NPUQ_OF_KIND(describe)(const dequantise_parameters *p)
 {
-    return (step){npuq_word_of(p->k.x), npuq_word_of(p->k.y), npuq_is_float(p->k.y), false, false};
+    return (traits){npuq_word_of(p->k.x), npuq_word_of(p->k.y), npuq_is_float(p->k.y), false, false};
 }
 
 #include "driver.h"
@@ -177,7 +177,7 @@ INLINE bool are_invertible(const float *scales, size_t n)
 
 /* The most frequent forms have a loop each. Other forms are tested in every chunk, which was measured to take up to a
  * tenth longer: among them int4 with one scale, if there are too few to look up. */
-INLINE size_t NPUQ_STEP(run)(const dequantise_parameters *p, const rows *r, size_t count, size_t at)
+INLINE size_t NPUQ_OF_KIND(run)(const dequantise_parameters *p, const rows *r, size_t count, size_t at)
 {
     dequantise_parameters known = *p;
     const bool looks_up = may_look_up(known.k);
@@ -186,7 +186,7 @@ INLINE size_t NPUQ_STEP(run)(const dequantise_parameters *p, const rows *r, size
     if (p->k.form == (SET)) {                                                                                          \
         known.k.form = (SET);                                                                                          \
         known.never_nan = may_rule_out_nan(known.k) || (SET)&NORMAL;                                                   \
-        return NPUQ_STEP(run_chunks)(&known, r, count, at);                                                            \
+        return NPUQ_OF_KIND(run_chunks)(&known, r, count, at);                                                         \
     }
     if (!AT_RUN_TIME) {
         FORM(looks_up ? LOOKS_UP : 0)
@@ -196,7 +196,7 @@ INLINE size_t NPUQ_STEP(run)(const dequantise_parameters *p, const rows *r, size
         FORM(may_be_normal(known.k) ? SCALES | NORMAL : SCALES)
     }
 #undef FORM
-    return NPUQ_STEP(run_chunks)(p, r, count, at);
+    return NPUQ_OF_KIND(run_chunks)(p, r, count, at);
 }
 
 /* The results of all int4, repeated. The exact path makes them: with one NaN, they need no check. */
@@ -209,7 +209,7 @@ INLINE vu find_results(const dequantise_call *call)
         integers[i] = i % 2 == 0 ? 0x76543210u : 0xFEDCBA98u;
     }
     const rows all = {.x = (const char *)integers, .y = (char *)results, .call = call};
-    NPUQ_STEP(columns_exact)(&all, 1, 0, CHUNK);
+    NPUQ_OF_KIND(columns_exact)(&all, 1, 0, CHUNK);
     return vector_at(results, 0);
 }
 
@@ -240,13 +240,13 @@ INLINE void dequantise_rows(const npuq_block *b, dequantise_call call)
     const bool fails = count > 0 && may_rule_out_nan(call.k) && !looks_up && !are_finite(call.all);
     for (size_t i = 0; i < count; i++) {
         const rows r = select_rows(b, i, &for_exact);
-        dequantise_parameters p = NPUQ_STEP(load)(&call, r.first);
+        dequantise_parameters p = NPUQ_OF_KIND(load)(&call, r.first);
 
         p.results = results;
         if (in_place) { /* a strip that is stored cannot be computed again */
-            NPUQ_STEP(run_exact)(&p, &r, 1, 0, b->n);
+            NPUQ_OF_KIND(run_exact)(&p, &r, 1, 0, b->n);
         } else {
-            NPUQ_STEP(run_rows)(&p, r, 1, b->hints.from_memory, fails, &d);
+            NPUQ_OF_KIND(run_rows)(&p, r, 1, b->hints.from_memory, fails, &d);
         }
     }
 }
@@ -266,7 +266,7 @@ NPUQ_EACH_DEQUANT(DEQUANT, DEQUANT)
 NPUQ_EACH_INTEGER_X(CONVERT, bf16, BFLOAT16)
 #endif
 
-#undef NPUQ_STEP
+#undef NPUQ_OF_KIND
 #undef NPUQ_PARAMETERS
 
 #endif

@@ -61,10 +61,10 @@ INLINE bool may_flip(quantise_spec k)
     return k.y == NPUQ_TYPE_INT8 && k.op == NPUQ_MUL;
 }
 
-#define NPUQ_STEP(NAME) NPUQ_KERNEL(quantise, NAME)
-#define NPUQ_PARAMETERS quantise_parameters
+#define NPUQ_OF_KIND(NAME) NPUQ_KERNEL(quantise, NAME)
+#define NPUQ_PARAMETERS    quantise_parameters
 
-INLINE quantise_parameters NPUQ_STEP(load)(const void *call, size_t row)
+INLINE quantise_parameters NPUQ_OF_KIND(load)(const void *call, size_t row)
 {
     const quantise_call *c = call;
 
@@ -144,8 +144,8 @@ INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const r
                        done, false);
 }
 
-INLINE store_check NPUQ_STEP(columns)(const quantise_parameters *all, const rows *r, size_t count, size_t at, size_t n,
-                                      stores how, store_check done)
+INLINE store_check NPUQ_OF_KIND(columns)(const quantise_parameters *all, const rows *r, size_t count, size_t at,
+                                         size_t n, stores how, store_check done)
 {
     quantise_parameters p = *all;
     const quantise_spec k = p.k;
@@ -188,13 +188,13 @@ INLINE store_check NPUQ_STEP(columns)(const quantise_parameters *all, const rows
     return done;
 }
 
-INLINE step NPUQ_STEP(describe)(const quantise_parameters *p)
+INLINE traits NPUQ_OF_KIND(describe)(const quantise_parameters *p)
 {
     const quantise_spec k = p->k;
     /* Prefetching other rows was measured to gain nothing. */
     const bool prefetches = k.x == NPUQ_TYPE_FLOAT32 && (k.from == BY_ROW || k.from == BY_RUN) && k.op == NPUQ_MUL;
 
-    return (step){npuq_word_of(k.x), npuq_word_of(k.y), false, IN_PAIRS(k.from) && k.op == NPUQ_MUL, prefetches};
+    return (traits){npuq_word_of(k.x), npuq_word_of(k.y), false, IN_PAIRS(k.from) && k.op == NPUQ_MUL, prefetches};
 }
 
 #include "driver.h"
@@ -206,23 +206,23 @@ INLINE bool flips_without_loop(const quantise_parameters *p)
     return may_flip(p->k) && p->flips && (AT_RUN_TIME || p->k.from == BY_COLUMN || p->adds);
 }
 
-INLINE size_t NPUQ_STEP(run)(const quantise_parameters *p, const rows *r, size_t count, size_t at)
+INLINE size_t NPUQ_OF_KIND(run)(const quantise_parameters *p, const rows *r, size_t count, size_t at)
 {
     quantise_parameters known = *p;
 
     if (AT_RUN_TIME) {
-        return NPUQ_STEP(run_chunks)(p, r, count, at);
+        return NPUQ_OF_KIND(run_chunks)(p, r, count, at);
     }
     known.flips = false;
     if (p->k.from != BY_COLUMN && !p->adds) {
         known.adds = false;
         if (may_flip(p->k) && p->flips) {
             known.flips = true;
-            return NPUQ_STEP(run_chunks)(&known, r, count, at);
+            return NPUQ_OF_KIND(run_chunks)(&known, r, count, at);
         }
-        return NPUQ_STEP(run_chunks)(&known, r, count, at);
+        return NPUQ_OF_KIND(run_chunks)(&known, r, count, at);
     }
-    return NPUQ_STEP(run_chunks)(&known, r, count, at);
+    return NPUQ_OF_KIND(run_chunks)(&known, r, count, at);
 }
 
 /* By row or by run. A stream begins where a line of y does. If y begins elsewhere, a vector might be of two runs. */
@@ -237,10 +237,10 @@ FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const npuq_
     assume(k.from != BY_COLUMN);
     for (size_t i = 0; i < b->rows; i++) {
         const rows r = select_rows(b, i, &for_exact);
-        const quantise_parameters p = NPUQ_STEP(load)(&call, r.first);
+        const quantise_parameters p = NPUQ_OF_KIND(load)(&call, r.first);
         const bool fails = k.op == NPUQ_DIV ? FAST_DIVIDE && !p.invertible_scale : flips_without_loop(&p);
 
-        NPUQ_STEP(run_rows)(&p, r, 1, stream, fails, &d);
+        NPUQ_OF_KIND(run_rows)(&p, r, 1, stream, fails, &d);
     }
 }
 
@@ -294,18 +294,18 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
     while (i < b->rows) {
         const size_t count = share && i + SHARING <= b->rows ? SHARING : 1;
         const rows r = select_rows(b, i, &for_exact);
-        const quantise_parameters p = NPUQ_STEP(load)(&call, i);
+        const quantise_parameters p = NPUQ_OF_KIND(load)(&call, i);
 
         if (stream) {
             const rows local_row = r;
-            const size_t end = NPUQ_STEP(stream_rows)(&p, &r, &local_row, count);
+            const size_t end = NPUQ_OF_KIND(stream_rows)(&p, &r, &local_row, count);
             if (end < b->n) {
-                NPUQ_STEP(columns_exact)(&r, count, end, b->n - end);
+                NPUQ_OF_KIND(columns_exact)(&r, count, end, b->n - end);
             }
         } else if (!AT_RUN_TIME && count == SHARING) {
-            NPUQ_STEP(run_rows)(&p, r, SHARING, false, flips_without_loop(&p), &d);
+            NPUQ_OF_KIND(run_rows)(&p, r, SHARING, false, flips_without_loop(&p), &d);
         } else {
-            NPUQ_STEP(run_rows)(&p, r, 1, !may_share_streams(k) && b->hints.from_memory, flips_without_loop(&p), &d);
+            NPUQ_OF_KIND(run_rows)(&p, r, 1, !may_share_streams(k) && b->hints.from_memory, flips_without_loop(&p), &d);
         }
         i += count;
     }
@@ -346,7 +346,7 @@ INLINE source find_source(npuq_affine_op op, const npuq_quant_params *p)
 NPUQ_EACH_PRODUCT(PRODUCT)
 NPUQ_EACH_QUOTIENT(QUOTIENT)
 
-#undef NPUQ_STEP
+#undef NPUQ_OF_KIND
 #undef NPUQ_PARAMETERS
 
 #endif

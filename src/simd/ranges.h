@@ -130,7 +130,7 @@ INLINE row_range find_hrange_of_row(npuq_type type, const char *x, size_t n, npu
                                          : find_hrange_on(type, x, n, hints, range, false);
 }
 
-FOR_TYPES void find_ranges(npuq_type type, const npuq_block *b, column_scales smooth, const npuq_range_params *p)
+FOR_TYPES void widen_ranges(npuq_type type, const npuq_block *b, column_scales smooth, const npuq_range_params *p)
 {
     float *hi = p->hi + b->first_row;
     float *lo = p->lo + b->first_row;
@@ -152,10 +152,10 @@ FOR_TYPES void find_ranges(npuq_type type, const npuq_block *b, column_scales sm
                                                                                                                        \
         assert(npuq_is_valid_range(b, NPUQ_TYPE_##X, p));                                                              \
         if (p->smooth) {                                                                                               \
-            find_ranges(NPUQ_TYPE_##X, b,                                                                              \
-                        (column_scales){p->smooth, NPUQ_TYPE_##X == NPUQ_TYPE_BFLOAT16 && p->bf16_columns}, p);        \
+            widen_ranges(NPUQ_TYPE_##X, b,                                                                             \
+                         (column_scales){p->smooth, NPUQ_TYPE_##X == NPUQ_TYPE_BFLOAT16 && p->bf16_columns}, p);       \
         } else {                                                                                                       \
-            find_ranges(NPUQ_TYPE_##X, b, (column_scales){NULL, false}, p);                                            \
+            widen_ranges(NPUQ_TYPE_##X, b, (column_scales){NULL, false}, p);                                           \
         }                                                                                                              \
     }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rows that share their parameters, and what drivers of all steps share: schedules of streams, and the back-off. */
+/* Rows that share their parameters, and what all kinds of kernels share: schedules of streams, and the back-off. */
 #ifndef NPUQ_ROWS_H
 #define NPUQ_ROWS_H
 
@@ -14,17 +14,17 @@ typedef struct rows {
     size_t n;
     size_t first; /* the number of the first row, where parameters go by row */
     const npuq_hints *hints;
-    const void *call; /* the step's own: what its exact path knows of a kernel and its parameters */
+    const void *call; /* the kind's own: what its exact path knows of a kernel and its parameters */
 } rows;
 
-/* What a driver asks of its step: constants of a kernel. */
-typedef struct step {
+/* What the driver asks of a kind: constants of a kernel. */
+typedef struct traits {
     npuq_storage_word x;
     npuq_storage_word y;
     bool floats;     /* whether y is of floating point */
     bool pairs;      /* whether two chunks at a time are faster */
     bool prefetches; /* whether strips are prefetched */
-} step;
+} traits;
 
 INLINE rows select_rows(const npuq_block *b, size_t first, const void *call)
 {

@@ -160,8 +160,8 @@ static inline void chunk_look_up_i4(void *p, const void *x, vu results, bool non
     const vq nibbles = (pairs | _mm256_slli_epi16(pairs, 4)) & _mm256_set1_epi8(0x0F);
     const vq low = _mm256_shuffle_epi8(_mm256_permute4x64_epi64(halves, 0x88), nibbles);
     const vq high = _mm256_shuffle_epi8(_mm256_permute4x64_epi64(halves, 0xDD), nibbles);
-    put(p, _mm256_unpacklo_epi8(low, high), non_temporal);
-    put((vq *)p + 1, _mm256_unpackhi_epi8(low, high), non_temporal);
+    store_whole(p, _mm256_unpacklo_epi8(low, high), non_temporal);
+    store_whole((vq *)p + 1, _mm256_unpackhi_epi8(low, high), non_temporal);
 }
 
 static inline vf lanes_in_order(vf v)

@@ -166,8 +166,8 @@ static inline store_check chunk_store_converted_bf16(void *p, vchunk t, bool non
 {
     enum { NAN_OR_SUBNORMAL = 0xA1 };
     store_check c = start_check();
-    put(p, convert_bf16(t.v[0], t.v[1]), non_temporal);
-    put((vq *)p + 1, convert_bf16(t.v[2], t.v[3]), non_temporal);
+    store_whole(p, convert_bf16(t.v[0], t.v[1]), non_temporal);
+    store_whole((vq *)p + 1, convert_bf16(t.v[2], t.v[3]), non_temporal);
     for (int i = 0; i < 4; i++) {
         c.nan |= _mm512_fpclass_ps_mask(t.v[i], NAN_OR_SUBNORMAL);
     }
@@ -188,8 +188,8 @@ static inline void chunk_look_up_i4(void *p, const void *x, vu results, bool non
     const vq order = _mm512_set_epi64(0x0F0E0F0E0F0E0F0E, 0x0D0C0D0C0D0C0D0C, 0x0B0A0B0A0B0A0B0A, 0x0908090809080908,
                                       0x0706070607060706, 0x0504050405040504, 0x0302030203020302, 0x0100010001000100);
     const int64_t shifts = 0x000C000800040000;
-    put(p, look_up_i4(x, order, shifts, (vq)results), non_temporal);
-    put((vq *)p + 1, look_up_i4((const __m128i *)x + 1, order, shifts, (vq)results), non_temporal);
+    store_whole(p, look_up_i4(x, order, shifts, (vq)results), non_temporal);
+    store_whole((vq *)p + 1, look_up_i4((const __m128i *)x + 1, order, shifts, (vq)results), non_temporal);
 }
 
 /* Looks up the upper halves of floats; the lower halves are 0. Those of int4 i and i + 16 come side by side. */

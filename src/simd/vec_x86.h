@@ -172,7 +172,7 @@ static inline vq bytes_requant(words w, ichunk offsets)
     return bytes_i8(sums, false);
 }
 
-static inline void put(void *p, vq v, bool non_temporal)
+static inline void store_whole(void *p, vq v, bool non_temporal)
 {
     if (non_temporal) {
         SI(stream)(p, v);
@@ -202,42 +202,42 @@ static inline void put_half(void *p, vhalf v, bool non_temporal)
         PUT(p, bytes_##Y(to_words_exact(t), false), false);                                                            \
     }
 
-STORE(i8, put)
-STORE(u8, put)
+STORE(i8, store_whole)
+STORE(u8, store_whole)
 STORE(i4, put_half)
 #undef STORE
 
 static inline store_check chunk_store_i8_flipped(void *p, vchunk t, uint8_t flip, bool unpack_order, bool non_temporal)
 {
     const words w = to_words(t);
-    put(p, bytes_i8(w, unpack_order) ^ MM(set1_epi8)((char)flip), non_temporal);
+    store_whole(p, bytes_i8(w, unpack_order) ^ MM(set1_epi8)((char)flip), non_temporal);
     return check_of_words(w);
 }
 
 static inline void chunk_store_exact_i8_flipped(void *p, vchunk t, uint8_t flip)
 {
-    put(p, bytes_i8(to_words_exact(t), false) ^ MM(set1_epi8)((char)flip), false);
+    store_whole(p, bytes_i8(to_words_exact(t), false) ^ MM(set1_epi8)((char)flip), false);
 }
 
 static inline store_check chunk_store_requant(void *p, vchunk t, ichunk offsets, bool non_temporal)
 {
     const words w = to_words(t);
-    put(p, bytes_requant(w, offsets), non_temporal);
+    store_whole(p, bytes_requant(w, offsets), non_temporal);
     return check_of_words(w);
 }
 
 static inline void chunk_store_exact_requant(void *p, vchunk t, ichunk offsets)
 {
-    put(p, bytes_requant(to_words_exact(t), offsets), false);
+    store_whole(p, bytes_requant(to_words_exact(t), offsets), false);
 }
 
 static inline void put_four(void *p, vq a, vq b, vq c, vq d, bool non_temporal)
 {
     vq *y = p;
-    put(y, a, non_temporal);
-    put(y + 1, b, non_temporal);
-    put(y + 2, c, non_temporal);
-    put(y + 3, d, non_temporal);
+    store_whole(y, a, non_temporal);
+    store_whole(y + 1, b, non_temporal);
+    store_whole(y + 2, c, non_temporal);
+    store_whole(y + 3, d, non_temporal);
 }
 
 static inline store_check chunk_store_i32(void *p, vchunk t, bool unpack_order, bool non_temporal)
@@ -266,8 +266,8 @@ static inline void put_f32(void *p, vchunk t, bool non_temporal)
 static inline void put_f16(void *p, vchunk t, bool non_temporal)
 {
     if (non_temporal) { /* by whole lines */
-        put(p, pair_f16(t.v[0], t.v[1]), non_temporal);
-        put((vq *)p + 1, pair_f16(t.v[2], t.v[3]), non_temporal);
+        store_whole(p, pair_f16(t.v[0], t.v[1]), non_temporal);
+        store_whole((vq *)p + 1, pair_f16(t.v[2], t.v[3]), non_temporal);
         return;
     }
     for (int i = 0; i < 4; i++) {
@@ -277,8 +277,8 @@ static inline void put_f16(void *p, vchunk t, bool non_temporal)
 
 static inline void put_bf16(void *p, vchunk t, bool non_temporal)
 {
-    put(p, pair_bf16(t.v[0], t.v[1]), non_temporal);
-    put((vq *)p + 1, pair_bf16(t.v[2], t.v[3]), non_temporal);
+    store_whole(p, pair_bf16(t.v[0], t.v[1]), non_temporal);
+    store_whole((vq *)p + 1, pair_bf16(t.v[2], t.v[3]), non_temporal);
 }
 
 static inline vchunk with_one_nan(vchunk t)
