@@ -384,6 +384,57 @@ static void try_predicate(bool (*word)(vchunk t), bool (*expected)(const float *
     }
 }
 
+#if FAST_INVERSE
+/* All significands, and the worst of near inverses. Powers of 2 change nothing. */
+static void try_v_inverse(void)
+{
+    for (uint32_t i = 0; i < 6u << 23; i += LANES) {
+        float s[LANES];
+        float near[LANES];
+        float expected[LANES];
+
+        for (uint32_t k = 0; k < LANES; k++) {
+            s[k] = npuq_ref_from_bits((i + k) % (1u << 23) | (i >> 23 & 1 ? 0xBF800000u : 0x3F800000u));
+            near[k] = (float)((1 + ((int)(i >> 24) - 1) * 0x1.ffffp-15) / s[k]);
+            expected[k] = 1.0f / s[k];
+        }
+        const vf got = v_inverse(v_load(s), v_load(near));
+        SAME(&got, expected, sizeof got, i);
+    }
+}
+
+static vchunk divide_checked(vchunk x, vchunk scales)
+{
+    store_check done = start_check();
+
+    return chunk_div_checked(x, scales, &done);
+}
+
+static bool passes_check(vchunk scales)
+{
+    store_check done = start_check();
+
+    (void)chunk_div_checked(scales, scales, &done);
+    return is_fast_path_ok(done, false);
+}
+
+/* Of the half that takes inverses. */
+static bool is_half_invertible(const float *t)
+{
+    float half[CHUNK];
+
+    memcpy(half, t, sizeof half / 2);
+    memcpy(half + CHUNK / 2, t, sizeof half / 2);
+    return are_invertible(half);
+}
+
+static void try_chunk_div_checked(void)
+{
+    try_quotients(divide_checked, false);
+    try_predicate(passes_check, is_half_invertible);
+}
+#endif
+
 TRY(chunk_is_invertible, try_predicate(chunk_is_invertible, are_invertible))
 #ifndef STORE_CHECK
 TRY(are_quotients_exact, try_predicate(are_quotients_exact, are_numbers))

@@ -40,6 +40,10 @@ enum { AT_RUN_TIME = 0 };
 #define EXACT_QUOTIENT 0
 #endif
 
+#ifndef FAST_INVERSE
+#define FAST_INVERSE 0
+#endif
+
 #ifndef LOOKS_UP_I4
 #define LOOKS_UP_I4 0
 #endif
@@ -279,6 +283,14 @@ INLINE vchunk chunk_quotient(vchunk x, vchunk s, vchunk inverse, bool exact)
     return (vchunk){{v_quotient(x.v[0], s.v[0], inverse.v[0]), v_quotient(x.v[1], s.v[1], inverse.v[1]),
                      v_quotient(x.v[2], s.v[2], inverse.v[2]), v_quotient(x.v[3], s.v[3], inverse.v[3])}};
 }
+
+#if !FAST_INVERSE
+INLINE vchunk chunk_div_checked(vchunk a, vchunk b, store_check *done)
+{
+    (void)done;
+    return chunk_div(a, b);
+}
+#endif
 
 INLINE vchunk chunk_add(vchunk a, vchunk b)
 {

@@ -128,9 +128,10 @@ INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const r
     if (k.from == BY_ROW_SMOOTH) { /* whose rows share nothing */
         t = chunk_mul(t, load_columns((column_scales){p->smooth, p->bf16}, at, n, how == TAIL, unpack_order));
     }
-    t = by_inverse         ? chunk_quotient(t, p->scale, p->inverse, how == EXACT)
-        : k.op == NPUQ_DIV ? chunk_div(t, p->scale)
-                           : chunk_mul(t, p->scale);
+    t = by_inverse                                        ? chunk_quotient(t, p->scale, p->inverse, how == EXACT)
+        : FAST_INVERSE && k.op == NPUQ_DIV && how == FULL ? chunk_div_checked(t, p->scale, &done)
+        : k.op == NPUQ_DIV                                ? chunk_div(t, p->scale)
+                                                          : chunk_mul(t, p->scale);
     if (by_inverse) {
         done = check_quotients(t, done);
     }

@@ -62,16 +62,17 @@ static inline __m256i nibbles_in_order(vq bytes, bool unpack_order)
 }
 
 /* The least words of integers: a lane may be wrong if one is INT16_MIN. For floating point, a bit for each NaN, or for
- * another value that may be wrong. */
+ * another value that may be wrong. Of scales, a bit for each lane in which all were invertible. */
 #define STORE_CHECK
 typedef struct store_check {
     vq least;
     __mmask16 nan;
+    __mmask16 invertible;
 } store_check;
 
 static inline store_check start_check(void)
 {
-    return (store_check){_mm512_setzero_si512(), 0};
+    return (store_check){_mm512_setzero_si512(), 0, 0xFFFF};
 }
 
 static inline store_check join_checks(store_check a, store_check b, bool floats)
@@ -80,18 +81,20 @@ static inline store_check join_checks(store_check a, store_check b, bool floats)
         a.nan |= b.nan;
     } else {
         a.least = _mm512_min_epi16(a.least, b.least);
+        a.invertible &= b.invertible;
     }
     return a;
 }
 
 static inline bool is_fast_path_ok(store_check c, bool floats)
 {
-    return floats ? c.nan == 0 : _mm512_cmpeq_epi16_mask(c.least, _mm512_set1_epi16(INT16_MIN)) == 0;
+    return floats ? c.nan == 0
+                  : _mm512_cmpeq_epi16_mask(c.least, _mm512_set1_epi16(INT16_MIN)) == 0 && c.invertible == 0xFFFF;
 }
 
 static inline store_check check_of_least(vq least)
 {
-    return (store_check){.least = least};
+    return (store_check){.least = least, .invertible = 0xFFFF};
 }
 
 static inline store_check check_of_floats(vchunk t)
@@ -217,6 +220,31 @@ static inline vf v_odd(vf a, vf b)
 {
     const __m512i lanes = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
     return _mm512_permutex2var_ps(a, lanes, b);
+}
+
+/* Rounded to zero, and one more, the first step is above the inverse: docs/kernels.md says why it must be. */
+#define FAST_INVERSE 1
+static inline vf v_inverse(vf s, vf near)
+{
+    const vf one = v_set(1.0f);
+    const vf below =
+        _mm512_fmadd_round_ps(near, _mm512_fnmadd_ps(s, near, one), near, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    const vf above = (vf)((vu)below + 1);
+    return _mm512_fmadd_ps(above, _mm512_fnmadd_ps(s, above, one), above);
+}
+
+/* Two vectors by inverses, while the divider has the other two. */
+static inline vchunk chunk_div_checked(vchunk x, vchunk s, store_check *done)
+{
+    const vu top = (vu)v_set(2.0f); /* of the exponent: after the sum it is set in [2^-64, 2^64) only */
+    vu inside = top;
+    for (int i = 0; i < 2; i++) {
+        inside &= (vu)s.v[i] + (65u << 23);
+        x.v[i] = v_quotient(x.v[i], s.v[i], v_inverse(s.v[i], _mm512_rcp14_ps(s.v[i])));
+        x.v[i + 2] = x.v[i + 2] / s.v[i + 2];
+    }
+    done->invertible = _mm512_mask_test_epi32_mask(done->invertible, (vq)inside, (vq)top);
+    return x;
 }
 
 /* Where the quotient is NaN, x times the inverse is right if x is infinite or NaN. A finite x overflows: then all are

@@ -10,8 +10,8 @@
  * rounds to binary32; only v_quotient may fuse. Memory is aligned to its element, unless a comment here says otherwise.
  *
  * A vector header may also define these macros:
- * - STORE_CHECK, FLOAT_RANGES, CONVERTS_BF16, and EXACT_QUOTIENT and LOOKS_UP_I4 as 1: the header then has the words
- *   under that macro.
+ * - STORE_CHECK, FLOAT_RANGES, CONVERTS_BF16, and EXACT_QUOTIENT, FAST_INVERSE and LOOKS_UP_I4 as 1: the header then
+ *   has the words under that macro.
  * - TYPES_AT_RUN_TIME: one kernel of each kind tests the types of each chunk, except from integers. It has no
  *   non-temporal stores and takes rows one at a time: less code, for a fallback.
  * - IN_PAIRS(FROM): whether two chunks at a time are faster.
@@ -91,6 +91,13 @@ WORD(bool, chunk_is_invertible, (vchunk scales))
 #if EXACT_QUOTIENT
 /* As v_quotient, but NaN only where the quotient is NaN. */
 WORD(vchunk, chunk_quotient_exact, (vchunk x, vchunk scales, vchunk inverses))
+#endif
+#if FAST_INVERSE
+/* 1 / s rounded, of an invertible s, and of its inverse with a relative error of at most 2^-14. */
+WORD(vf, v_inverse, (vf s, vf near))
+/* x / scales, as v_quotient; where it is not by an inverse, it may divide. Adds to the check whether all scales whose
+ * inverses it takes are invertible. */
+WORD(vchunk, chunk_div_checked, (vchunk x, vchunk scales, store_check *done))
 #endif
 #ifndef STORE_CHECK
 /* Whether no quotient is NaN. With STORE_CHECK, stores to integers must notice a NaN instead. */
