@@ -156,7 +156,9 @@ MUTANTS = [
     # vector kernels
     ("kernels: fused product and sum", CHUNK, "{{a.v[0] + b.v[0],", "{{a.v[0] * v_set(0x1.000002p0f) + b.v[0],"),
     ("kernels: strips doubled for ever", DRIVER, "if (fails && d->left < n) {", "if (fails) {"),
-    ("kernels: chunks whose check fails kept", AVX512, "_mm512_set1_epi16(INT16_MIN)) == 0;", "_mm512_set1_epi16(INT16_MIN)) != 1 << 31;"),
+    ("kernels: chunks whose check fails kept", AVX512, "floats ? c.nan == 0\n                  : _mm512_cmpeq", "floats ? true\n                  : _mm512_cmpeq"),
+    ("kernels: scales of a row that are not invertible inverted", AVX512, " && c.invertible == 0xFFFF", ""),
+    ("kernels: the first inverse below the inverse", AVX512, "const vf above = (vf)((vu)below + 1);", "const vf above = below;"),
     ("kernels: half of a chunk looked at", X86, "check_of_least(MM(min_epi16)(w.ab, w.cd))", "check_of_least(w.ab)"),
     ("kernels: NaN clamped", AVX512, "_mm512_maskz_min_ps(_mm512_cmp_ps_mask(t, t, _CMP_ORD_Q), t, _mm512_set1_ps(INT16_MAX))", "_mm512_min_ps(t, _mm512_set1_ps(INT16_MAX))"),
     ("kernels: clamp at 100", AVX512, "_mm512_set1_ps(INT16_MAX)", "_mm512_set1_ps(100)"),
