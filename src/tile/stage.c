@@ -108,6 +108,7 @@ void npuq_run_joined(const npuq_kernel_setup *setup, const npuq_pass *pass, cons
                         block->y_stride == (ptrdiff_t)npuq_count_bytes(setup->words[NPUQ_AT_Y], block->n);
     npuq_block joined = *block;
 
+    assert(follow || !pass->rows);
     if (!follow) {
         pass->kernel(block, pass->params);
         return;
