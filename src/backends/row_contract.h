@@ -83,7 +83,7 @@ NPUQ_CONTRACT bool npuq_are_valid_parameters(npuq_type y, const float *hi, const
            npuq_is_array(scale) && npuq_is_array(offset) && npuq_is_array(inverse_scale);
 }
 
-/* A parameter that the pair of types does not use is null, except y_offset: words may have offsets for any y. */
+/* A parameter that the pair of types does not use is null; y_offset may be any. */
 NPUQ_CONTRACT bool npuq_is_valid_dequant(const npuq_block *b, npuq_type y, npuq_type x, const npuq_dequant_params *p)
 {
     const bool from_int32 = x == NPUQ_TYPE_INT32;

@@ -56,7 +56,7 @@ void npuq_quantise_strided_rows(const npuq_kernel_setup *setup, const npuq_tile 
     npuq_pass pass = {npuq_find_quantiser(setup), params, true, NPUQ_ALL_ROWS, NULL, NULL, &job, SIZE_MAX};
 
     if (params->steps == NPUQ_BY_ROW) {
-        pass.join = tile->cols < NPUQ_SHORT ? npuq_count_rows_to_join(setup, tile) : 1;
+        pass.join = npuq_count_rows_to_join(setup, tile);
         if (pass.join > 1) {
             pass.params = &by_column;
             pass.rows = spread_rows;

@@ -109,7 +109,7 @@ typedef struct dequant_job {
     const npuq_plan *plan;
     const npuq_tile *tile;
     npuq_dequant_params *params; /* the kernel's, with by_column and row_scale */
-    const float *row_scales;
+    const float *row_scales;     /* of all rows, if rows have scales */
     dequant_buffers *buffers;
     size_t join;
 } dequant_job;

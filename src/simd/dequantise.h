@@ -164,19 +164,8 @@ INLINE bool may_be_normal(dequantise_spec k)
     return k.converts && k.x != NPUQ_TYPE_INT32;
 }
 
-INLINE bool are_invertible(const float *scales, size_t n)
-{
-    for (size_t at = 0; at < n; at += CHUNK) {
-        const size_t rest = n - at;
-        if (!chunk_is_invertible(load_parameters(scales + at, rest, rest < CHUNK))) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* The most frequent forms have a loop each. Other forms are tested in every chunk, which was measured to take up to a
- * tenth longer: among them int4 with one scale, if there are too few to look up. */
+ * tenth longer. So is int4 with one scale, if there are too few to look up. */
 INLINE size_t NPUQ_OF_KIND(run)(const dequantise_parameters *p, const rows *r, size_t count, size_t at)
 {
     dequantise_parameters known = *p;
@@ -234,7 +223,7 @@ INLINE void dequantise_rows(const npuq_block *b, dequantise_call call)
         call.k.form = LOOKS_UP;
     }
     if (may_be_normal(call.k) && call.k.form == SCALES && count >= NORMAL_FROM &&
-        are_invertible(call.all->scale, b->n)) {
+        are_scales_invertible(call.all->scale, b->n)) {
         call.k.form |= NORMAL;
     }
     const bool fails = count > 0 && may_rule_out_nan(call.k) && !looks_up && !are_finite(call.all);

@@ -128,10 +128,10 @@ INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const r
     if (k.from == BY_ROW_SMOOTH) { /* whose rows share nothing */
         t = chunk_mul(t, load_columns((column_scales){p->smooth, p->bf16}, at, n, how == TAIL, unpack_order));
     }
-    t = by_inverse                                        ? chunk_quotient(t, p->scale, p->inverse, how == EXACT)
-        : FAST_INVERSE && k.op == NPUQ_DIV && how == FULL ? chunk_div_checked(t, p->scale, &done)
-        : k.op == NPUQ_DIV                                ? chunk_div(t, p->scale)
-                                                          : chunk_mul(t, p->scale);
+    t = by_inverse         ? chunk_quotient(t, p->scale, p->inverse, how == EXACT)
+        : k.op != NPUQ_DIV ? chunk_mul(t, p->scale)
+        : how == FULL      ? chunk_div_checked(t, p->scale, &done)
+                           : chunk_div(t, p->scale);
     if (by_inverse) {
         done = check_quotients(t, done);
     }
@@ -245,20 +245,6 @@ FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const npuq_
     }
 }
 
-INLINE bool are_scales_invertible(const float *scales, size_t n)
-{
-    bool invertible = true;
-    size_t at = 0;
-
-    for (; at + CHUNK <= n; at += CHUNK) {
-        invertible &= chunk_is_invertible(chunk_load_f32(scales + at));
-    }
-    if (at < n) { /* a stream's chunks begin anywhere, and may take these */
-        invertible &= chunk_is_invertible(chunk_load_tail_f32(scales + at, n - at));
-    }
-    return invertible;
-}
-
 /* Parameters are loaded, and inverted to divide by, once for SHARING rows. */
 FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const npuq_quant_params *params)
 {
@@ -274,7 +260,7 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
     const bool no_sharing = k.op == NPUQ_MUL && k.x == NPUQ_TYPE_FLOAT32 && b->hints.read_streams == 1 &&
                             b->n * sizeof(float) * (has_one_offset ? 1 : 2) <= MOST_PARAMETER_BYTES &&
                             b->rows * b->n * sizeof(float) > LEAST_X_BYTES;
-    /* Scales are only checked where their inverses are used: a single row in the cache divides. */
+    /* Scales are only checked where rows share their inverses: a single row in the cache divides. */
     const bool inverts = b->rows >= SHARING || (b->hints.from_memory && may_share_streams(k));
     const bool invertible = inverts && (!FAST_DIVIDE || k.op != NPUQ_DIV || are_scales_invertible(params->scale, b->n));
     const bool stream =

@@ -62,7 +62,7 @@ static inline __m256i nibbles_in_order(vq bytes, bool unpack_order)
 }
 
 /* The least words of integers: a lane may be wrong if one is INT16_MIN. For floating point, a bit for each NaN, or for
- * another value that may be wrong. Of scales, a bit for each lane in which all were invertible. */
+ * another value that may be wrong. Of scales, a bit for each lane that had no other than invertible ones. */
 #define STORE_CHECK
 typedef struct store_check {
     vq least;

@@ -173,7 +173,7 @@ static inline NPUQ_INLINED bool npuq_is_ready_smooth(const npuq_kernel_setup *se
     return !npuq_needs_conversion(smooth) || npuq_are_bf16_columns(setup, smooth);
 }
 
-/* The same, where only the smooth scales go by column: sets *to, a member of params, to those of some columns. They may
+/* A pass where only the smooth scales go by column: sets *to, a member of params, to those of some columns. They may
  * be absent. Not inlined: the caller would keep a buffer. Takes a copy: a variable without an address stays in
  * registers. */
 NPUQ_NOT_INLINED void npuq_run_smooth_pass(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_rows_fn *kernel,
