@@ -78,7 +78,7 @@ static inline store_check start_check(void)
 static inline store_check join_checks(store_check a, store_check b, bool floats)
 {
     if (floats) {
-        a.nan |= b.nan;
+        a.nan = _kor_mask16(a.nan, b.nan);
     } else {
         a.least = _mm512_min_epi16(a.least, b.least);
         a.invertible &= b.invertible;
