@@ -152,7 +152,7 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
         r->offset[0] = test_one_in(2) ? 0.0f : -0.0f;
     }
 
-    const bool bf16_columns = backend->kernels->takes_bf16_columns && id.x == NPUQ_TYPE_BFLOAT16 &&
+    const bool bf16_columns = backend->kernels->takes_any_columns && id.x == NPUQ_TYPE_BFLOAT16 &&
                               (id.kind == VECTOR ? id.op == NPUQ_MUL : id.kind != UNIFORM) && test_one_in(2);
     test_guarded halves = test_guarded_make(n * sizeof(uint16_t), true, 0);
     if (bf16_columns && id.kind == VECTOR) {

@@ -128,14 +128,24 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
         }
     }
     const bool to_int8 = k.y == NPUQ_TYPE_INT8;
-    const size_t row_scales = from_int32 && !to_int8 ? test_below(3) : 0; /* none, for each row, by column */
-    const npuq_dequant_params p = {
+    const bool as_words = backend->kernels->takes_any_columns && from_int32 && step &&
+                          (to_int8 || k.y == NPUQ_TYPE_FLOAT16) && test_one_in(2);
+    const bool of_dequant = from_int32 && !to_int8 && !as_words;
+    const size_t row_scales = of_dequant ? test_below(3) : 0; /* none, for each row, by column */
+    test_guarded words = test_guarded_make(params * sizeof(uint64_t), true, 0);
+    if (as_words) {
+        uint64_t *all = (uint64_t *)(void *)words.memory;
+        npuq_rows_ref.pack((uint32_t *)(void *)scale.memory, (float *)(void *)offset.memory, all, n,
+                           NPUQ_ROUND_TRUNCATE);
+        npuq_rows_ref.unpack(all, (float *)(void *)scale.memory, (int32_t *)(void *)y_offset.memory, n);
+    }
+    npuq_dequant_params p = {
         .scale = (const float *)(void *)scale.memory,
         .offset = !from_int32 && test_one_in(2) ? (const float *)(void *)offset.memory : NULL,
         .x_bias = from_int32 && test_one_in(2) ? (const int32_t *)(void *)x_bias.memory : NULL,
         .row_scale = row_scales == 1 ? (const float *)(void *)row_scale.memory : NULL,
         .row_scales = row_scales == 2 ? (const float *)(void *)offset.memory : NULL,
-        .bias = from_int32 && !to_int8 && test_one_in(2) ? (const float *)(void *)bias.memory : NULL,
+        .bias = of_dequant && test_one_in(2) ? (const float *)(void *)bias.memory : NULL,
         .y_offset = to_int8 && test_one_in(2) ? (const int32_t *)(void *)y_offset.memory : NULL,
         .by_column = step,
     };
@@ -154,6 +164,7 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
         memcpy(target + r * y_step, x.memory + r * x_step, x_row);
         block.x = target;
     }
+    p.words = as_words ? (const uint64_t *)(void *)words.memory : NULL;
     backend->kernels->dequantise[k.y][k.x](&block, &p);
 
     describe(line, sizeof line, "differs");
@@ -172,6 +183,7 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
     test_guarded_free(&row_scale);
     test_guarded_free(&x_bias);
     test_guarded_free(&y_offset);
+    test_guarded_free(&words);
     free(expected);
 }
 

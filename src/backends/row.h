@@ -71,7 +71,9 @@ enum { NPUQ_LEAST_RUN = 4, NPUQ_LONGEST_RUN = 8 }; /* of log2 */
  * - from int8 and int4: y = (x + offset[i]) * scale[i]
  * - from int32: y = (x + x_bias[i]) * scale[i] * row_scale[r] + bias[i]
  * int32 to int8: q = round((x + x_bias[i]) * scale[i]), clamped to -256..255, 0 if NaN. Then y = q + y_offset[i],
- * clamped to -128..127, with y_offset in -256..255. A binary32 y may lie over its int32 x. */
+ * clamped to -128..127, with y_offset in -256..255. A binary32 y may lie over its int32 x.
+ * To int8 and float16, words of trans_quant_param by column may be in place of scale and y_offset. Then scale has one
+ * element, which is not used, and y_offset is not read: it is null where no word has an offset. */
 typedef struct npuq_dequant_params {
     const float *scale;
     const float *offset;
@@ -80,7 +82,8 @@ typedef struct npuq_dequant_params {
     const float *row_scales; /* the same by column, of several rows taken as one; one of the two is null */
     const float *bias;       /* always by column */
     const int32_t *y_offset; /* to floating point not read */
-    bool by_column;          /* scale, offset and y_offset */
+    const uint64_t *words;
+    bool by_column; /* scale, offset and y_offset */
 } npuq_dequant_params;
 
 /* For ranges: widens hi[r] and lo[r] by the elements of row r, each times smooth[i] if smooth is not null. At first
@@ -142,7 +145,7 @@ typedef void npuq_spread_fn(const float *values, size_t rows, size_t n, float *t
 typedef void npuq_fence_stores_fn(void);
 
 typedef struct npuq_row_kernels {
-    bool takes_bf16_columns; /* with bfloat16 x; else they are binary32 */
+    bool takes_any_columns; /* bfloat16 next to bfloat16 x, and words; else only binary32 and int32 */
     /* null where no operator asks for it, see row_table.h */
     npuq_rows_fn *quantise[NPUQ_AFFINE_OPS][NPUQ_ROW_TYPES][NPUQ_ROW_TYPES]; /* y, x */
     npuq_rows_fn *dequantise[NPUQ_ROW_TYPES][NPUQ_ROW_TYPES];

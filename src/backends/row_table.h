@@ -49,7 +49,7 @@
         NPUQ_EACH_PARAMETER(NPUQ_WIDEN_ENTRY).short_rows = NPUQ_KERNEL(find, short_ranges),                            \
         .parameters = NPUQ_KERNEL(compute, scales), .pack = NPUQ_KERNEL(pack, quant_params),                           \
         .unpack = NPUQ_KERNEL(unpack, quant_params), .word_bits = NPUQ_KERNEL(find, word_bits),                        \
-        .spread = NPUQ_KERNEL(spread, values), .fence_stores = fence_stores, .takes_bf16_columns = !AT_RUN_TIME        \
+        .spread = NPUQ_KERNEL(spread, values), .fence_stores = fence_stores, .takes_any_columns = !AT_RUN_TIME         \
     }
 
 /* clang-format on */

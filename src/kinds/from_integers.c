@@ -97,6 +97,13 @@ static inline dequant_columns find_tile_columns(const npuq_plan *plan, const npu
                         npuq_make_params(&plan->setup, tile, NPUQ_INTEGERS_ADDEND));
 }
 
+/* Whether the kernel takes words by column where they lie: of one row. For several rows, they are unpacked once. */
+static bool are_words_in_place(const npuq_kernel_setup *setup, const npuq_tile *tile, const npuq_params *words)
+{
+    return tile->rows == 1 && words->stride == (ptrdiff_t)sizeof(uint64_t) && words->repeat == 1 &&
+           setup->kernels->takes_any_columns;
+}
+
 typedef struct dequant_buffers {
     _Alignas(64) float scales[MOST_COLUMNS + NPUQ_MAX_REPEAT];
     _Alignas(64) float addends[MOST_COLUMNS + NPUQ_MAX_REPEAT];
@@ -126,10 +133,15 @@ static void set_columns(void *argument, size_t col, size_t cols)
     const npuq_params addend = npuq_skip_params(&columns.addend, col);
     const size_t n = p->by_column ? cols : 1;
     const size_t times = p->by_column ? job->join : 1;
+    int32_t *y_offsets = columns.words_have_offsets ? buffers->y_offsets : NULL;
 
-    if (columns.are_words) {
-        int32_t *y_offsets = columns.words_have_offsets ? buffers->y_offsets : NULL;
+    if (columns.are_words && are_words_in_place(setup, job->tile, &scale)) {
+        static const float unused = 0.0f;
 
+        p->scale = &unused;
+        p->words = (const uint64_t *)(const void *)scale.data;
+        p->y_offset = y_offsets;
+    } else if (columns.are_words) {
         unpack_words(kernels, &scale, n, buffers->scales, y_offsets);
         p->scale = npuq_repeated(buffers->scales, buffers->scales, n, times);
         if (y_offsets) {

@@ -145,6 +145,42 @@ INLINE ichunk load_integers(const void *p, size_t n, bool tail)
     return tail ? chunk_load_tail_ints(p, n) : chunk_load_ints(p);
 }
 
+/* Of a vector of words of trans_quant_param. */
+INLINE vf scales_of_words(const uint64_t *p)
+{
+    const vf a = (vf)vector_at(p, 0);
+    const vf b = (vf)vector_at(p, 1);
+    return (vf)((vu)(LOW_FIRST ? v_even(a, b) : v_odd(a, b)) & ~0x1FFFu);
+}
+
+INLINE vi offsets_of_words(const uint64_t *p)
+{
+    const vf a = (vf)vector_at(p, 0);
+    const vf b = (vf)vector_at(p, 1);
+    return (vi)((vu)(LOW_FIRST ? v_odd(a, b) : v_even(a, b)) << 18) >> 23;
+}
+
+typedef struct word_chunk {
+    vchunk scales;
+    ichunk offsets;
+} word_chunk;
+
+INLINE word_chunk load_words(const uint64_t *p, size_t n, bool tail)
+{
+    uint64_t last[CHUNK] = {0};
+    word_chunk c;
+
+    if (tail) {
+        memcpy(last, p, n * sizeof *p);
+        p = last;
+    }
+    for (size_t i = 0; i < 4; i++) {
+        c.scales.v[i] = scales_of_words(p + i * LANES);
+        c.offsets.v[i] = offsets_of_words(p + i * LANES);
+    }
+    return c;
+}
+
 INLINE vchunk order_like_x(vchunk parameters, bool unpack_order)
 {
     return unpack_order ? chunk_to_unpack_order(parameters) : parameters;

@@ -13,7 +13,8 @@ enum {
     BIAS = 8,
     ROW_SCALES = 16, /* row_scales */
     LOOKS_UP = 32,   /* instead: the results of all 16 integers are known */
-    NORMAL = 64      /* no result is NaN or subnormal */
+    NORMAL = 64,     /* no result is NaN or subnormal */
+    WORDS = 128      /* words have the scales, and the offsets */
 };
 
 typedef struct dequantise_spec {
@@ -60,6 +61,12 @@ INLINE dequantise_parameters NPUQ_OF_KIND(load)(const void *call, size_t row)
                                    .row_scale = chunk_set(c->all->row_scale ? c->all->row_scale[row] : 1.0f)};
 }
 
+/* Those of requant. */
+INLINE bool may_have_words(dequantise_spec k)
+{
+    return !AT_RUN_TIME && k.x == NPUQ_TYPE_INT32 && (k.y == NPUQ_TYPE_INT8 || k.y == NPUQ_TYPE_FLOAT16);
+}
+
 INLINE unsigned find_form(dequantise_spec k, const npuq_dequant_params *p)
 {
     const void *second = k.x != NPUQ_TYPE_INT32  ? (const void *)p->offset
@@ -67,7 +74,7 @@ INLINE unsigned find_form(dequantise_spec k, const npuq_dequant_params *p)
                                                  : p->row_scale;
 
     return (p->by_column ? SCALES : 0u) | (second ? ROW_SCALE_OR_OFFSET : 0u) |
-           (k.x == NPUQ_TYPE_INT32 && p->row_scales ? ROW_SCALES : 0u) |
+           (may_have_words(k) && p->words ? WORDS : 0u) | (k.x == NPUQ_TYPE_INT32 && p->row_scales ? ROW_SCALES : 0u) |
            (k.x == NPUQ_TYPE_INT32 && p->x_bias ? X_BIAS : 0u) | (k.x == NPUQ_TYPE_INT32 && p->bias ? BIAS : 0u);
 }
 
@@ -84,6 +91,8 @@ INLINE store_check dequantise_and_store(const dequantise_parameters *p, const ch
     const dequantise_spec k = p->k;
     const bool tail = how == TAIL;
     const bool by_column = k.form & SCALES;
+    const bool by_word = may_have_words(k) && k.form & WORDS;
+    word_chunk w;
     vchunk t;
 
 #if LOOKS_UP_I4
@@ -104,9 +113,14 @@ INLINE store_check dequantise_and_store(const dequantise_parameters *p, const ch
             t = chunk_add(t, by_column ? load_parameters(d->offset + at, n, tail) : p->offset);
         }
     }
-    t = chunk_mul(t, by_column ? load_parameters(d->scale + at, n, tail) : p->scale);
+    if (by_word) {
+        w = load_words(d->words + at, n, tail);
+    }
+    t = chunk_mul(t, by_word ? w.scales : by_column ? load_parameters(d->scale + at, n, tail) : p->scale);
     if (k.y == NPUQ_TYPE_INT8 && k.form & ROW_SCALE_OR_OFFSET) {
-        const ichunk offsets = by_column ? load_integers(d->y_offset + at, n, tail) : ichunk_set(*d->y_offset);
+        const ichunk offsets = by_word     ? w.offsets
+                               : by_column ? load_integers(d->y_offset + at, n, tail)
+                                           : ichunk_set(*d->y_offset);
         return store_requant(y, t, offsets, n, how);
     }
     if (k.x == NPUQ_TYPE_INT32 && k.form & ROW_SCALE_OR_OFFSET) {
@@ -183,6 +197,8 @@ INLINE size_t NPUQ_OF_KIND(run)(const dequantise_parameters *p, const rows *r, s
         FORM(looks_up ? LOOKS_UP : ROW_SCALE_OR_OFFSET)
         FORM(SCALES | ROW_SCALE_OR_OFFSET)
         FORM(may_be_normal(known.k) ? SCALES | NORMAL : SCALES)
+        FORM(SCALES | (may_have_words(known.k) ? WORDS : 0))
+        FORM(SCALES | ROW_SCALE_OR_OFFSET | (may_have_words(known.k) && known.k.y == NPUQ_TYPE_INT8 ? WORDS : 0))
     }
 #undef FORM
     return NPUQ_OF_KIND(run_chunks)(p, r, count, at);

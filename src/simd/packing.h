@@ -58,14 +58,9 @@ INLINE void pack_vector(const uint32_t *scale, const float *offset, uint64_t *y,
 
 INLINE void unpack_vector(const uint64_t *y, float *scale, int32_t *offset)
 {
-    const vf a = (vf)vector_at(y, 0);
-    const vf b = (vf)vector_at(y, 1);
-    const vu low = (vu)(LOW_FIRST ? v_even(a, b) : v_odd(a, b));
-
-    put_vector(scale, 0, low & ~0x1FFFu);
+    put_vector(scale, 0, (vu)scales_of_words(y));
     if (offset) {
-        const vu high = (vu)(LOW_FIRST ? v_odd(a, b) : v_even(a, b));
-        put_vector(offset, 0, (vu)((vi)(high << 18) >> 23));
+        put_vector(offset, 0, (vu)offsets_of_words(y));
     }
 }
 
