@@ -72,14 +72,16 @@ size_t kernel_multiple(kernel_id id)
 void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_arguments *a)
 {
     if (id.kind == RANGE || id.kind == SMOOTH_RANGE) {
-        const npuq_range_params params = {id.kind == RANGE ? NULL : a->smooth, a->hi, a->lo, a->bf16_columns};
+        const npuq_range_params params = {id.kind == RANGE ? NULL : a->smooth, a->smooth_offsets, a->hi, a->lo,
+                                          a->bf16_columns};
 
         kernels->range[id.x](&a->block, &params);
     } else {
         const npuq_steps steps = id.kind == VECTOR ? (a->step > 0 ? NPUQ_BY_COLUMN : NPUQ_SCALE_BY_COLUMN)
                                                    : (a->step > 0 ? NPUQ_BY_ROW : NPUQ_ONE);
-        const npuq_quant_params params = {a->scale, a->offset, id.kind == SMOOTH_AFFINE ? a->smooth : NULL,
-                                          steps,    0,         a->bf16_columns};
+        const npuq_quant_params params = {a->scale,          a->offset, id.kind == SMOOTH_AFFINE ? a->smooth : NULL,
+                                          a->smooth_offsets, steps,     0,
+                                          a->bf16_columns};
 
         kernels->quantise[id.op][id.y][id.x](&a->block, &params);
     }

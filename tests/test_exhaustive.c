@@ -162,7 +162,8 @@ static void check_block(const void *argument, uint32_t block, void *memory, bloc
                           b->scale,
                           &hi,
                           &lo,
-                          false};
+                          false,
+                          NULL};
     kernel_run(&npuq_rows_ref, p->id, &a);
     FOR_EACH_KERNELS(k)
     {
@@ -241,7 +242,8 @@ static void check_quotients(buffers *b, float scale, uint32_t exponent_of_x, boo
                           NULL,
                           NULL,
                           NULL,
-                          false};
+                          false,
+                          NULL};
 
     for (size_t i = 0; i < BLOCK; i++) {
         b->scale[i] = scale;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ROWS = 6, MAX_N = 9000, PAD = 64, CANARY = 0xA5 };
+enum { MAX_ROWS = 6, MAX_N = 9000, PAD = 64, CANARY = 0xA5, APART = 8 };
 
 /* The running kernel, for the report of a fault. */
 static struct {
@@ -76,7 +76,7 @@ static void aim_at_ties(float *x, size_t n, const float *scale, const float *off
 typedef struct rig {
     float scale[MAX_N + MAX_ROWS];
     float offset[MAX_N + MAX_ROWS];
-    float values[MAX_N];
+    float values[MAX_N + APART];
 } rig;
 
 static test_guarded copy_guarded(const float *values, size_t n)
@@ -134,8 +134,12 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     const bool at_end = test_one_in(2);
     const size_t params = id.kind == UNIFORM || id.kind == SMOOTH_AFFINE ? rows * step + 1 : n;
     unsigned char *expected = test_allocate(y_span + 2 * PAD);
-    float hi[2][MAX_ROWS];
-    float lo[2][MAX_ROWS];
+    const bool apart = (id.kind == SMOOTH_RANGE || id.kind == SMOOTH_AFFINE) && test_one_in(2);
+    const size_t smooths = apart ? n + APART : n;
+    const size_t first = id.kind == VECTOR ? 0 : test_below(2); /* row, whose parameters are not the first ones */
+    ptrdiff_t offsets[2][MAX_ROWS + 1];                         /* from the first smooth scale to each row's */
+    float hi[2][MAX_ROWS + 1];
+    float lo[2][MAX_ROWS + 1];
     char line[256];
 
     now.backend = backend->name;
@@ -154,7 +158,7 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
 
     const bool bf16_columns = backend->kernels->takes_any_columns && id.x == NPUQ_TYPE_BFLOAT16 &&
                               (id.kind == VECTOR ? id.op == NPUQ_MUL : id.kind != UNIFORM) && test_one_in(2);
-    test_guarded halves = test_guarded_make(n * sizeof(uint16_t), true, 0);
+    test_guarded halves = test_guarded_make(smooths * sizeof(uint16_t), true, 0);
     if (bf16_columns && id.kind == VECTOR) {
         make_halves(r->scale, n, (uint16_t *)(void *)halves.memory);
     }
@@ -163,28 +167,32 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     fill_rows(r, id, x.memory, x_step, rows, n, step);
     test_guarded scale = copy_guarded(r->scale, params);
     test_guarded offset = copy_guarded(r->offset, id.kind == VECTOR && step == 0 ? 1 : params);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < smooths; i++) {
         r->values[i] = random_scale(kind);
     }
     if (bf16_columns && id.kind != VECTOR) {
-        make_halves(r->values, n, (uint16_t *)(void *)halves.memory);
+        make_halves(r->values, smooths, (uint16_t *)(void *)halves.memory);
     }
-    test_guarded smooth = copy_guarded(r->values, n);
+    test_guarded smooth = copy_guarded(r->values, smooths);
 
     memset(y.memory, CANARY, y_span + 2 * PAD);
     memset(expected, CANARY, y_span + 2 * PAD);
-    for (size_t row = 0; row < rows; row++) {
+    for (size_t row = 0; row < first + rows; row++) {
         const bool fresh = test_one_in(2);
         hi[0][row] = hi[1][row] = fresh ? -INFINITY : 3.0f;
         lo[0][row] = lo[1][row] = fresh ? INFINITY : -0.0f;
+        offsets[0][row] = (ptrdiff_t)(test_below(APART + 1) * sizeof(float));
+        offsets[1][row] = bf16_columns ? offsets[0][row] / 2 : offsets[0][row];
     }
 
     kernel_arguments arguments = {
-        .block = {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, 0, {.prefetch_bytes = 0}, 0},
+        .block =
+            {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, first, {.prefetch_bytes = 0}, 0},
         .scale = scale.memory,
         .offset = (const float *)(void *)offset.memory,
         .step = step,
         .smooth = smooth.memory,
+        .smooth_offsets = apart ? offsets[0] : NULL,
         .hi = hi[0],
         .lo = lo[0],
     };
@@ -196,6 +204,7 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     unsigned char *target = y.memory + PAD + (test_one_in(2) ? PAD : 0);
     kernel_run(&npuq_rows_ref, id, &arguments);
     arguments.block.y = target;
+    arguments.smooth_offsets = apart ? offsets[1] : NULL;
     arguments.hi = hi[1];
     arguments.lo = lo[1];
     if (bf16_columns) {
@@ -206,8 +215,8 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
 
     describe(line, sizeof line, "differs");
     test_same(target, expected + PAD, y_span, "%s", line);
-    test_same(hi[1], hi[0], sizeof(float) * rows, "%s", line);
-    test_same(lo[1], lo[0], sizeof(float) * rows, "%s", line);
+    test_same(hi[1], hi[0], sizeof(float) * (first + rows), "%s", line);
+    test_same(lo[1], lo[0], sizeof(float) * (first + rows), "%s", line);
     for (unsigned char *p = y.memory; p < y.memory + y_span + 2 * PAD; p++) {
         if ((p < target || p >= target + y_span) && *p != CANARY) {
             fail_msg("overwrite %s: %s", p < target ? "left" : "right", line);
@@ -299,8 +308,15 @@ static void check_halves(void *context, kernel_id id)
             scale[i] = scales[p];
             offset[i] = offsets[p];
         }
-        kernel_arguments a = {
-            {x, expected, 0, 0, 1, ALL, 0, {.prefetch_bytes = 0}, 0}, scale, offset, 0, scale, &hi[0], &lo[0], false};
+        kernel_arguments a = {{x, expected, 0, 0, 1, ALL, 0, {.prefetch_bytes = 0}, 0},
+                              scale,
+                              offset,
+                              0,
+                              scale,
+                              &hi[0],
+                              &lo[0],
+                              false,
+                              NULL};
         kernel_run(&npuq_rows_ref, id, &a);
         a.block.y = got;
         a.hi = &hi[1];
@@ -315,8 +331,15 @@ static void check_halves(void *context, kernel_id id)
         for (size_t i = 0; i < ALL; i++) {
             float hi[2] = {-INFINITY, -INFINITY};
             float lo[2] = {INFINITY, INFINITY};
-            kernel_arguments a = {
-                {&x[i], NULL, 0, 0, 1, 1, 0, {.prefetch_bytes = 0}, 0}, NULL, NULL, 0, scale, &hi[0], &lo[0], false};
+            kernel_arguments a = {{&x[i], NULL, 0, 0, 1, 1, 0, {.prefetch_bytes = 0}, 0},
+                                  NULL,
+                                  NULL,
+                                  0,
+                                  scale,
+                                  &hi[0],
+                                  &lo[0],
+                                  false,
+                                  NULL};
 
             kernel_run(&npuq_rows_ref, id, &a);
             a.hi = &hi[1];
@@ -362,7 +385,7 @@ static void check_range_orders(void *context, kernel_id id)
             x[test_below(n)] = npuq_ref_from_bits(bad[i / count % count]);
             x[test_below(n)] = npuq_ref_from_bits(bad[i / count / count]);
             kernel_arguments a = {
-                {x, NULL, 0, 0, 1, n, 0, {.prefetch_bytes = 0}, 0}, NULL, NULL, 0, NULL, &hi[0], &lo[0], false};
+                {x, NULL, 0, 0, 1, n, 0, {.prefetch_bytes = 0}, 0}, NULL, NULL, 0, NULL, &hi[0], &lo[0], false, NULL};
             kernel_run(&npuq_rows_ref, id, &a);
             a.hi = &hi[1];
             a.lo = &lo[1];
@@ -453,7 +476,8 @@ static void check_last_scale(const kernel_backend *backend)
                           NULL,
                           NULL,
                           NULL,
-                          false};
+                          false,
+                          NULL};
 
     for (size_t i = 0; i < N; i++) {
         scale[i] = 1.0f;
@@ -778,11 +802,13 @@ static void check_runs(const kernel_backend *backend, npuq_dtype x_dtype, npuq_d
                         .flip = y == NPUQ_TYPE_INT8 && test_one_in(2) ? 0x80 : 0};
 
     npuq_rows_ref.run_magnitudes[x](&block, log2, largest);
-    npuq_rows_ref.quantise[NPUQ_MUL][y][x](&block, &(npuq_quant_params){scales, NULL, NULL, NPUQ_BY_RUN, log2, false});
+    npuq_rows_ref.quantise[NPUQ_MUL][y][x](&block,
+                                           &(npuq_quant_params){scales, NULL, NULL, NULL, NPUQ_BY_RUN, log2, false});
     kernel_choose_hints(&block);
     block.y = to.memory;
     backend->kernels->run_magnitudes[x](&block, log2, got_largest);
-    backend->kernels->quantise[NPUQ_MUL][y][x](&block, &(npuq_quant_params){by, NULL, NULL, NPUQ_BY_RUN, log2, false});
+    backend->kernels->quantise[NPUQ_MUL][y][x](&block,
+                                               &(npuq_quant_params){by, NULL, NULL, NULL, NPUQ_BY_RUN, log2, false});
     backend->kernels->fence_stores();
     canonical(largest, runs);
     canonical(got_largest, runs);

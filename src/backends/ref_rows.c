@@ -52,6 +52,11 @@ enum { AT_RUN_TIME = 1 };
  * would make, are 36 KB of code. */
 #define NOINLINE static __attribute__((noinline))
 
+static const float *find_smooth(const void *smooth, const ptrdiff_t *offsets, size_t row)
+{
+    return offsets ? (const float *)(const void *)((const char *)smooth + offsets[row]) : smooth;
+}
+
 NOINLINE void quantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, bool divide,
                            const npuq_quant_params *p)
 {
@@ -66,8 +71,8 @@ NOINLINE void quantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype
                 npuq_ref_store(b->y, y, i, npuq_ref_mul(npuq_ref_load(b->x, x, i), scale[i >> p->log2]));
             }
         } else if (p->smooth) {
-            npuq_ref_smooth_affine_row(find_x_row(b, r), x, p->smooth, scale[at], p->offset[at], find_y_row(b, r), y,
-                                       b->n);
+            npuq_ref_smooth_affine_row(find_x_row(b, r), x, find_smooth(p->smooth, p->smooth_offsets, b->first_row + r),
+                                       scale[at], p->offset[at], find_y_row(b, r), y, b->n);
         } else {
             npuq_ref_affine_row(find_x_row(b, r), x, &scale[at], &p->offset[at], by_column, p->steps == NPUQ_BY_COLUMN,
                                 divide, find_y_row(b, r), y, b->n);
@@ -90,7 +95,8 @@ NOINLINE void find_ranges_ref(const npuq_block *b, npuq_ref_dtype x, const npuq_
     for (size_t r = 0; r < b->rows; r++) {
         const size_t at = b->first_row + r;
         const npuq_ref_range before = {p->hi[at], p->lo[at]};
-        const npuq_ref_range wider = npuq_ref_range_row(find_x_row(b, r), x, p->smooth, b->n, before);
+        const npuq_ref_range wider =
+            npuq_ref_range_row(find_x_row(b, r), x, find_smooth(p->smooth, p->smooth_offsets, at), b->n, before);
         p->hi[at] = wider.hi;
         p->lo[at] = wider.lo;
     }

@@ -59,6 +59,7 @@ typedef struct npuq_quant_params {
     const void *scale;
     const float *offset;
     const void *smooth;
+    const ptrdiff_t *smooth_offsets; /* bytes from smooth to that of row r; null: all rows share it */
     npuq_steps steps;
     unsigned log2;
     bool bf16_columns; /* of a product, smooth or else scale[i] is bfloat16, as x is; else binary32, as all others */
@@ -90,6 +91,7 @@ typedef struct npuq_dequant_params {
  * they are -Inf and +Inf. A NaN makes both 0x7FC00000 for good. +0 is above -0. */
 typedef struct npuq_range_params {
     const void *smooth;
+    const ptrdiff_t *smooth_offsets; /* as above */
     float *hi;
     float *lo;
     bool bf16_columns; /* smooth is bfloat16, as x is */

@@ -78,3 +78,16 @@ size_t npuq_search_group(const npuq_groups *groups, size_t row, size_t most, siz
     end = group_end(groups, low);
     return end > (int64_t)row && (uint64_t)end - row < most ? (size_t)end - row : most;
 }
+
+void npuq_list_groups(const npuq_groups *groups, size_t row, size_t rows, ptrdiff_t stride, ptrdiff_t *offsets)
+{
+    size_t e;
+
+    (void)npuq_search_group(groups, row, rows, &e);
+    for (size_t r = 0; r < rows; r++) {
+        while (group_end(groups, (int64_t)e) <= (int64_t)(row + r) && (int64_t)e < groups->count - 1) {
+            e++;
+        }
+        offsets[r] = (ptrdiff_t)e * stride;
+    }
+}

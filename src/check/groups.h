@@ -10,7 +10,8 @@ typedef struct npuq_groups {
     const char *ends; /* null: no group_index */
     ptrdiff_t stride; /* bytes */
     int64_t count;
-    bool is_int64; /* else int32 */
+    bool is_int64;    /* else int32 */
+    bool share_tiles; /* a tile has rows of any groups, whose data kernels find by row */
 } npuq_groups;
 
 /* group_index may be null. */
@@ -35,6 +36,9 @@ npuq_status npuq_check_groups(const char *op, const npuq_tensor *group_index, in
 /* Sets *e to the group that owns row; returns how many of its rows, 1 to most, begin there. If values have changed
  * since the check, *e is some group. */
 size_t npuq_search_group(const npuq_groups *groups, size_t row, size_t most, size_t *e);
+
+/* offsets[r] = the number of the group that owns row + r, times stride. */
+void npuq_list_groups(const npuq_groups *groups, size_t row, size_t rows, ptrdiff_t stride, ptrdiff_t *offsets);
 
 static inline size_t npuq_find_group(const npuq_groups *groups, size_t row, size_t most, size_t *e)
 {

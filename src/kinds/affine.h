@@ -23,7 +23,7 @@ NPUQ_NOT_INLINED void npuq_quantise_columns(const npuq_kernel_setup *setup, cons
 static inline NPUQ_INLINED void npuq_quantise_rows(const npuq_kernel_setup *setup, const npuq_tile *tile,
                                                    const float *scale, const float *offset, npuq_steps steps)
 {
-    const npuq_quant_params params = {scale, offset, NULL, steps, 0, false};
+    const npuq_quant_params params = {scale, offset, NULL, NULL, steps, 0, false};
 
     if (npuq_is_block(setup, tile)) {
         const npuq_block block = npuq_make_block(setup, tile, true);
@@ -61,13 +61,14 @@ static inline NPUQ_INLINED void npuq_quantise_by_column(const npuq_plan *plan, c
 
     if (npuq_is_block(setup, tile) && (bf16 || npuq_params_are_ready(&scale)) &&
         (is_one || npuq_params_are_ready(&offset))) {
-        const npuq_quant_params params = {
-            scale.data,
-            is_one ? npuq_convert_param(setup->kernels, &offset, &converted) : (const float *)(const void *)offset.data,
-            NULL,
-            is_one ? NPUQ_SCALE_BY_COLUMN : NPUQ_BY_COLUMN,
-            0,
-            bf16};
+        const npuq_quant_params params = {scale.data,
+                                          is_one ? npuq_convert_param(setup->kernels, &offset, &converted)
+                                                 : (const float *)(const void *)offset.data,
+                                          NULL,
+                                          NULL,
+                                          is_one ? NPUQ_SCALE_BY_COLUMN : NPUQ_BY_COLUMN,
+                                          0,
+                                          bf16};
         const npuq_block block = npuq_make_block(setup, tile, true);
 
         npuq_find_quantiser(setup)(&block, &params);

@@ -112,12 +112,12 @@ static inline NPUQ_INLINED void find_ranges(const npuq_kernel_setup *setup, cons
 
     start_ranges(tile->rows, v);
     if (npuq_is_in_place(setup, tile, X) && npuq_is_ready_smooth(setup, smooth)) {
-        const npuq_range_params params = {smooth->data, v->hi, v->lo, bf16_columns};
+        const npuq_range_params params = {smooth->data, tile->group_offsets, v->hi, v->lo, bf16_columns};
         const npuq_block block = npuq_make_block(setup, tile, false);
 
         kernel(&block, &params);
     } else {
-        npuq_range_params params = {NULL, v->hi, v->lo, bf16_columns};
+        npuq_range_params params = {NULL, tile->group_offsets, v->hi, v->lo, bf16_columns};
 
         npuq_run_smooth_pass(setup, tile, kernel, &params, &params.smooth, *smooth, false);
     }
@@ -133,12 +133,13 @@ static inline NPUQ_INLINED void requantise(const npuq_kernel_setup *setup, const
     if (!smooth->data) {
         npuq_quantise_rows(setup, tile, inverse_scale, offset, steps);
     } else if (npuq_is_block(setup, tile) && npuq_is_ready_smooth(setup, smooth)) {
-        const npuq_quant_params params = {inverse_scale, offset, smooth->data, steps, 0, bf16_columns};
+        const npuq_quant_params params = {inverse_scale, offset, smooth->data, tile->group_offsets,
+                                          steps,         0,      bf16_columns};
         const npuq_block block = npuq_make_block(setup, tile, true);
 
         npuq_find_quantiser(setup)(&block, &params);
     } else {
-        npuq_quant_params params = {inverse_scale, offset, NULL, steps, 0, bf16_columns};
+        npuq_quant_params params = {inverse_scale, offset, NULL, tile->group_offsets, steps, 0, bf16_columns};
 
         npuq_run_smooth_pass(setup, tile, npuq_find_quantiser(setup), &params, &params.smooth, *smooth, true);
     }
@@ -287,7 +288,7 @@ static NPUQ_NOT_INLINED void quantise_runs(const npuq_plan *plan, const npuq_til
     npuq_block all = {tile->places[X].data, tile->places[Y].data, 0, 0, 1, tile->rows * tile->cols, 0,
                       setup->memory.reads,  setup->flip};
     row_values v;
-    const npuq_quant_params params = {v.inverse_scale, NULL, NULL, NPUQ_BY_RUN, log2, false};
+    const npuq_quant_params params = {v.inverse_scale, NULL, NULL, NULL, NPUQ_BY_RUN, log2, false};
 
     setup->kernels->run_magnitudes[setup->types[X]](&all, log2, v.hi);
     memcpy(v.lo, v.hi, sizeof v.lo);
@@ -457,14 +458,14 @@ void npuq_run_dynamic(npuq_plan *plan, const npuq_executor *executor)
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
 /* Elements of x in a block. Halves are quantised so slowly that they may be read again from the second-level cache:
- * more rows then share the work of a block. */
+ * more rows then share the work of a block. With groups, the smooth scales leave the first-level cache anyway. */
 static size_t count_block_elements(const npuq_plan *plan)
 {
     const npuq_params smooth = npuq_find_column_params(plan, SMOOTH);
     const bool is_half = plan->setup.words[X].size < sizeof(float);
     const size_t bytes = !npuq_is_ready_smooth(&plan->setup, &smooth) ? BLOCK_BYTES_IN_L2
                          : plan->setup.memory.reads.from_memory       ? BLOCK_BYTES_FROM_MEMORY
-                         : is_half                                    ? BLOCK_BYTES_IN_L2
+                         : is_half || plan->groups.ends               ? BLOCK_BYTES_IN_L2
                                                                       : BLOCK_BYTES;
 
     return is_half ? bytes / sizeof(uint16_t) : bytes / sizeof(float);
@@ -516,9 +517,6 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
     if (is_empty && (o->step != NPUQ_FIND_RANGES || npuq_count_elements(tensors[SCALE_OR_MIN]) == 0)) {
         return NPUQ_OK;
     }
-    if (group_index) {
-        plan->groups = npuq_find_groups(group_index);
-    }
     npuq_add_by_column(plan, arguments, SMOOTH);
     for (int i = SCALE_OR_MIN; i <= OFFSET_OR_MAX; i++) {
         if (per_tensor) {
@@ -537,6 +535,12 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
     const size_t rows = npuq_count_plan_rows(plan);
     const size_t cols = npuq_count_plan_columns(plan);
 
+    if (group_index) {
+        const npuq_params smooth = npuq_find_column_params(plan, SMOOTH);
+
+        plan->groups = npuq_find_groups(group_index);
+        plan->groups.share_tiles = cols >= NPUQ_SHORT && npuq_is_ready_smooth(&plan->setup, &smooth);
+    }
     if (o->step == NPUQ_APPLY || is_empty) {
         plan->block_rows = ROWS;
         if (plan->way != NPUQ_SMALL) {

@@ -57,9 +57,6 @@ static inline void npuq_make_uint8_of_int8(npuq_kernel_setup *setup)
     }
 }
 
-/* Rows whose ranges are found together, at most. */
-enum { NPUQ_RANGED_ROWS = 64 };
-
 /* Cuts a plan into units of whole rows, and units into blocks of rows that stay in the cache. */
 void npuq_cut_whole_rows(npuq_plan *plan, const npuq_arguments *arguments, size_t cols);
 

@@ -76,26 +76,33 @@ void npuq_run_units(const npuq_plan *plan, size_t begin, size_t end)
      * of the next columns would not stay in the cache. */
     const bool apart = npuq_keeps_units_apart(&plan->setup.memory) || npuq_is_strided(plan, NPUQ_AT_X) ||
                        npuq_is_strided(plan, NPUQ_AT_Y);
+    ptrdiff_t group_offsets[NPUQ_RANGED_ROWS];
+    npuq_tile tile;
     size_t joined;
 
     if (npuq_is_one_tile(plan)) {
         plan->compute(plan, &plan->area.all);
         begin = end;
     }
+    const bool share_tiles = plan->groups.ends && plan->groups.share_tiles;
+
+    tile.group_offsets = share_tiles ? group_offsets : NULL;
     for (size_t i = begin; i < end; i += joined) {
         npuq_unit unit;
-        npuq_tile tile;
 
         joined = npuq_join_units(&plan->units, i, apart ? i + 1 : end, &unit);
         for (size_t done = 0; done < unit.rows; done += tile.rows) {
             const size_t row = plan->first_row + unit.row + done;
             const size_t left = npuq_smaller(unit.rows - done, plan->block_rows);
-            size_t group;
-            const size_t rows = npuq_find_group(&plan->groups, row, left, &group);
+            size_t group = 0;
+            const size_t rows = share_tiles ? left : npuq_find_group(&plan->groups, row, left, &group);
 
             npuq_select_plan_tile(plan, row, rows, unit.col, unit.cols, &tile);
             tile.unit = i;
-            if (group > 0 && tile.places[NPUQ_AT_GROUPED].data) { /* which is null where there are no columns */
+            if (share_tiles) {
+                assert(tile.rows <= NPUQ_RANGED_ROWS);
+                npuq_list_groups(&plan->groups, row, tile.rows, plan->group_stride, group_offsets);
+            } else if (group > 0 && tile.places[NPUQ_AT_GROUPED].data) { /* which is null where there are no columns */
                 tile.places[NPUQ_AT_GROUPED].data += (ptrdiff_t)group * plan->group_stride;
             }
             plan->compute(plan, &tile);

@@ -37,13 +37,16 @@ typedef enum npuq_way {
 /* The dimensions along which parameters change. With others than rows or columns, no call is flat. */
 typedef enum npuq_along { NPUQ_ALONG_NOTHING, NPUQ_ALONG_ROWS_OR_COLUMNS, NPUQ_ALONG_OTHERS } npuq_along;
 
+/* Rows whose ranges are found together, at most. */
+enum { NPUQ_RANGED_ROWS = 64 };
+
 /* The work of a checked call, in units for any threads in any order. A plan may be copied: it has no pointer into
  * itself or to the caller's structures. Operands have the numbers of their arguments. */
 struct npuq_plan {
     npuq_tile_fn *compute;
     npuq_units units; /* of count 0 if there is nothing to do */
     npuq_kernel_setup setup;
-    npuq_groups groups;     /* a tile has rows of one group */
+    npuq_groups groups;     /* a tile has rows of one group, unless they share tiles */
     ptrdiff_t group_stride; /* bytes from the data of a group to those of the next */
     size_t block_rows;      /* of a tile at most */
     size_t first_row;       /* of unit 0 */
@@ -152,6 +155,7 @@ static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_argu
                                                                : 1;
     plan->units.rows = all->rows = rows;
     all->unit = 0;
+    all->group_offsets = NULL;
     all->repeat = 1;
     all->phase_in_run = 0;
 #pragma GCC unroll 7

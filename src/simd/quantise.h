@@ -76,11 +76,16 @@ INLINE quantise_parameters NPUQ_OF_KIND(load)(const void *call, size_t row)
     const float row_scale = by_row ? ((const float *)all->scale)[of_row] : 0.0f;
     const float row_offset = by_row ? c->offset[of_row] : 0.0f;
     const vchunk scale = chunk_set(row_scale);
+    const char *smooth = all->smooth;
+
+    if (c->k.from == BY_ROW_SMOOTH && all->smooth_offsets) {
+        smooth += all->smooth_offsets[row];
+    }
 
     return (quantise_parameters){.k = c->k,
                                  .scales = all->scale,
                                  .offsets = c->offset,
-                                 .smooth = all->smooth,
+                                 .smooth = smooth,
                                  .bf16 = c->k.x == NPUQ_TYPE_BFLOAT16 && c->k.op == NPUQ_MUL && all->bf16_columns,
                                  .stride = stride,
                                  .log2 = all->log2,

@@ -138,8 +138,13 @@ FOR_TYPES void widen_ranges(npuq_type type, const npuq_block *b, column_scales s
     assume(npuq_is_float(type));
     for (size_t r = 0; r < b->rows && b->n > 0; r++) {
         const char *x = (const char *)b->x + (ptrdiff_t)r * b->x_stride;
+        const char *of_row = smooth.data;
+
+        if (of_row && p->smooth_offsets) {
+            of_row += p->smooth_offsets[b->first_row + r];
+        }
         const row_range range = count_bytes(type, 1) != 2 || smooth.data
-                                    ? find_range_of_row(type, x, smooth, b->n, b->hints)
+                                    ? find_range_of_row(type, x, (column_scales){of_row, smooth.bf16}, b->n, b->hints)
                                     : find_hrange_of_row(type, x, b->n, b->hints);
         widen_row_range(range, &hi[r], &lo[r]);
     }

@@ -69,6 +69,7 @@ typedef struct npuq_tile {
     uint8_t repeat;       /* columns of a run */
     uint8_t phase_in_run; /* columns of the first run before the tile */
     npuq_place places[NPUQ_MOST_OPERANDS];
+    const ptrdiff_t *group_offsets; /* null, or for each row the bytes to its group's data */
 } npuq_tile;
 
 /* The tile that starts at this row and column (a multiple of x's and y's pack), at most this large; fewer rows
