@@ -164,7 +164,7 @@ static inline NPUQ_INLINED void npuq_run_pass(const npuq_kernel_setup *setup, co
 /* Whether kernels take parameters by column where they lie as bfloat16; smooth scales, so or as binary32. */
 static inline NPUQ_INLINED bool npuq_are_bf16_columns(const npuq_kernel_setup *setup, const npuq_params *columns)
 {
-    return npuq_needs_conversion(columns) && columns->type == NPUQ_TYPE_BFLOAT16 && setup->types[NPUQ_AT_X] == NPUQ_TYPE_BFLOAT16 &&
+    return columns->data && columns->type == NPUQ_TYPE_BFLOAT16 && setup->types[NPUQ_AT_X] == NPUQ_TYPE_BFLOAT16 &&
            columns->stride == (ptrdiff_t)sizeof(uint16_t) && columns->repeat == 1 && setup->kernels->takes_any_columns;
 }
 
