@@ -172,10 +172,11 @@ INLINE bool are_finite(const npuq_dequant_params *p)
     return *p->scale * 0.0f + (p->offset ? *p->offset * 0.0f : 0.0f) == 0.0f;
 }
 
-/* Whether scales in [2^-64, 2^64) save the check of a conversion. Checks of other stores cost half as much. */
+/* Whether scales in [2^-64, 2^64) save the check of a store to halves. From int32, and to float32, it costs next to
+ * nothing. */
 INLINE bool may_be_normal(dequantise_spec k)
 {
-    return k.converts && k.x != NPUQ_TYPE_INT32;
+    return !AT_RUN_TIME && k.x != NPUQ_TYPE_INT32 && (k.converts || k.y == NPUQ_TYPE_FLOAT16);
 }
 
 /* The most frequent forms have a loop each. Other forms are tested in every chunk, which was measured to take up to a
