@@ -73,7 +73,7 @@ void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_argu
 {
     if (id.kind == RANGE || id.kind == SMOOTH_RANGE) {
         const npuq_range_params params = {id.kind == RANGE ? NULL : a->smooth, a->smooth_offsets, a->hi, a->lo,
-                                          a->bf16_columns};
+                                          a->half_columns};
 
         kernels->range[id.x](&a->block, &params);
     } else {
@@ -81,7 +81,7 @@ void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_argu
                                                    : (a->step > 0 ? NPUQ_BY_ROW : NPUQ_ONE);
         const npuq_quant_params params = {a->scale,          a->offset, id.kind == SMOOTH_AFFINE ? a->smooth : NULL,
                                           a->smooth_offsets, steps,     0,
-                                          a->bf16_columns};
+                                          a->half_columns};
 
         kernels->quantise[id.op][id.y][id.x](&a->block, &params);
     }

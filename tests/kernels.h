@@ -36,7 +36,7 @@ typedef struct kernel_arguments {
     const void *smooth;
     float *hi;
     float *lo;
-    bool bf16_columns;               /* smooth, or of VECTOR the scales; else binary32 */
+    bool half_columns;               /* smooth, or of VECTOR the scales; else binary32 */
     const ptrdiff_t *smooth_offsets; /* by row; null: all rows share smooth */
 } kernel_arguments;
 

@@ -86,12 +86,14 @@ static test_guarded copy_guarded(const float *values, size_t n)
     return copy;
 }
 
-/* Rounds values to bfloat16, towards zero. */
-static void make_halves(float *values, size_t n, uint16_t *halves)
+/* Rounds values to float16 or bfloat16. */
+static void make_halves(float *values, size_t n, npuq_type type, uint16_t *halves)
 {
     for (size_t i = 0; i < n; i++) {
-        halves[i] = (uint16_t)(npuq_ref_to_bits(values[i]) >> 16);
-        values[i] = npuq_ref_bfloat16(halves[i]);
+        const bool f16 = type == NPUQ_TYPE_FLOAT16;
+
+        halves[i] = f16 ? npuq_ref_to_float16(values[i]) : npuq_ref_to_bfloat16(values[i]);
+        values[i] = f16 ? npuq_ref_float16(halves[i]) : npuq_ref_bfloat16(halves[i]);
     }
 }
 
@@ -156,11 +158,12 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
         r->offset[0] = test_one_in(2) ? 0.0f : -0.0f;
     }
 
-    const bool bf16_columns = backend->kernels->takes_any_columns && id.x == NPUQ_TYPE_BFLOAT16 &&
-                              (id.kind == VECTOR ? id.op == NPUQ_MUL : id.kind != UNIFORM) && test_one_in(2);
+    const bool half_columns =
+        backend->kernels->takes_any_columns && id.x != NPUQ_TYPE_FLOAT32 &&
+        (id.kind == VECTOR ? id.op == NPUQ_MUL && id.x == NPUQ_TYPE_BFLOAT16 : id.kind != UNIFORM) && test_one_in(2);
     test_guarded halves = test_guarded_make(smooths * sizeof(uint16_t), true, 0);
-    if (bf16_columns && id.kind == VECTOR) {
-        make_halves(r->scale, n, (uint16_t *)(void *)halves.memory);
+    if (half_columns && id.kind == VECTOR) {
+        make_halves(r->scale, n, id.x, (uint16_t *)(void *)halves.memory);
     }
     test_guarded x = test_guarded_make(x_bytes, at_end, now.x_gap);
     test_guarded y = test_guarded_make(y_span + 2 * PAD, true, now.y_gap);
@@ -170,8 +173,8 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     for (size_t i = 0; i < smooths; i++) {
         r->values[i] = random_scale(kind);
     }
-    if (bf16_columns && id.kind != VECTOR) {
-        make_halves(r->values, smooths, (uint16_t *)(void *)halves.memory);
+    if (half_columns && id.kind != VECTOR) {
+        make_halves(r->values, smooths, id.x, (uint16_t *)(void *)halves.memory);
     }
     test_guarded smooth = copy_guarded(r->values, smooths);
 
@@ -182,7 +185,7 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
         hi[0][row] = hi[1][row] = fresh ? -INFINITY : 3.0f;
         lo[0][row] = lo[1][row] = fresh ? INFINITY : -0.0f;
         offsets[0][row] = (ptrdiff_t)(test_below(APART + 1) * sizeof(float));
-        offsets[1][row] = bf16_columns ? offsets[0][row] / 2 : offsets[0][row];
+        offsets[1][row] = half_columns ? offsets[0][row] / 2 : offsets[0][row];
     }
 
     kernel_arguments arguments = {
@@ -207,10 +210,10 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     arguments.smooth_offsets = apart ? offsets[1] : NULL;
     arguments.hi = hi[1];
     arguments.lo = lo[1];
-    if (bf16_columns) {
+    if (half_columns) {
         *(id.kind == VECTOR ? &arguments.scale : &arguments.smooth) = halves.memory;
     }
-    arguments.bf16_columns = bf16_columns;
+    arguments.half_columns = half_columns;
     kernel_run(backend->kernels, id, &arguments);
 
     describe(line, sizeof line, "differs");

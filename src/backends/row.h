@@ -62,7 +62,7 @@ typedef struct npuq_quant_params {
     const ptrdiff_t *smooth_offsets; /* bytes from smooth to that of row r; null: all rows share it */
     npuq_steps steps;
     unsigned log2;
-    bool bf16_columns; /* of a product, smooth or else scale[i] is bfloat16, as x is; else binary32, as all others */
+    bool half_columns; /* of a product, smooth has the type of x, or scale[i] is bfloat16 as x is; else binary32 */
 } npuq_quant_params;
 enum { NPUQ_LEAST_RUN = 4, NPUQ_LONGEST_RUN = 8 }; /* of log2 */
 
@@ -94,7 +94,7 @@ typedef struct npuq_range_params {
     const ptrdiff_t *smooth_offsets; /* as above */
     float *hi;
     float *lo;
-    bool bf16_columns; /* smooth is bfloat16, as x is */
+    bool half_columns; /* smooth has the type of x, no binary32 */
 } npuq_range_params;
 
 /* Short rows, one after the other. Multiplies values[r * n + i] by smooth[r * n + i] if smooth is not null. Then sets
@@ -147,7 +147,7 @@ typedef void npuq_spread_fn(const float *values, size_t rows, size_t n, float *t
 typedef void npuq_fence_stores_fn(void);
 
 typedef struct npuq_row_kernels {
-    bool takes_any_columns; /* bfloat16 next to bfloat16 x, and words; else only binary32 and int32 */
+    bool takes_any_columns; /* halves next to x of their type, and words; else only binary32 and int32 */
     /* null where no operator asks for it, see row_table.h */
     npuq_rows_fn *quantise[NPUQ_AFFINE_OPS][NPUQ_ROW_TYPES][NPUQ_ROW_TYPES]; /* y, x */
     npuq_rows_fn *dequantise[NPUQ_ROW_TYPES][NPUQ_ROW_TYPES];

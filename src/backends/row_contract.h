@@ -40,14 +40,14 @@ NPUQ_CONTRACT bool npuq_is_valid_y(const npuq_block *b, npuq_type y)
     return npuq_are_rows_of(b, b->y, b->y_stride, y) && (b->flip == 0 || y == NPUQ_TYPE_INT8);
 }
 
-NPUQ_CONTRACT bool npuq_are_valid_columns(const void *p, bool bf16, npuq_type x)
+NPUQ_CONTRACT bool npuq_are_valid_columns(const void *p, bool halves, npuq_type x)
 {
-    return npuq_is_aligned(p, bf16 ? 2 : 4) && (!bf16 || x == NPUQ_TYPE_BFLOAT16);
+    return npuq_is_aligned(p, halves ? 2 : 4) && (!halves || x != NPUQ_TYPE_FLOAT32);
 }
 
 NPUQ_CONTRACT bool npuq_is_valid_range(const npuq_block *b, npuq_type x, const npuq_range_params *p)
 {
-    return npuq_is_valid_x(b, x) && npuq_are_valid_columns(p->smooth, p->bf16_columns, x) && npuq_is_array(p->hi) &&
+    return npuq_is_valid_x(b, x) && npuq_are_valid_columns(p->smooth, p->half_columns, x) && npuq_is_array(p->hi) &&
            npuq_is_array(p->lo);
 }
 
@@ -63,10 +63,11 @@ NPUQ_CONTRACT bool npuq_is_valid_quant(const npuq_block *b, npuq_type y, npuq_ty
     const bool by_row = p->steps == NPUQ_ONE || p->steps == NPUQ_BY_ROW;
 
     return npuq_is_valid_x(b, x) && npuq_is_valid_y(b, y) && p->scale &&
-           npuq_are_valid_columns(p->scale, p->bf16_columns && !by_row, x) && (!p->bf16_columns || op == NPUQ_MUL) &&
+           npuq_are_valid_columns(p->scale, p->half_columns && !by_row, x) &&
+           (!p->half_columns || (op == NPUQ_MUL && (by_row || x == NPUQ_TYPE_BFLOAT16))) &&
            (p->steps == NPUQ_BY_RUN ? op == NPUQ_MUL && npuq_are_valid_runs(b, x, p->log2, p->scale)
                                     : p->steps < NPUQ_BY_RUN && npuq_is_array(p->offset)) &&
-           (!p->smooth || (by_row && op == NPUQ_MUL && npuq_are_valid_columns(p->smooth, p->bf16_columns, x)));
+           (!p->smooth || (by_row && op == NPUQ_MUL && npuq_are_valid_columns(p->smooth, p->half_columns, x)));
 }
 
 NPUQ_CONTRACT bool npuq_are_valid_short_rows(const float *values, const float *smooth, size_t n, size_t rows,

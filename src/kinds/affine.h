@@ -57,7 +57,7 @@ static inline NPUQ_INLINED void npuq_quantise_by_column(const npuq_plan *plan, c
     const bool is_one = !offset.data || offset.stride == 0;
     float converted;
 
-    const bool bf16 = setup->op == NPUQ_MUL && npuq_are_bf16_columns(setup, &scale);
+    const bool bf16 = setup->op == NPUQ_MUL && npuq_are_half_columns(setup, &scale);
 
     if (npuq_is_block(setup, tile) && (bf16 || npuq_params_are_ready(&scale)) &&
         (is_one || npuq_params_are_ready(&offset))) {

@@ -19,6 +19,9 @@ _Static_assert(ROWS % NPUQ_LANES == 0, "kernels write parameters in whole vector
 _Static_assert(ROWS % NPUQ_SHORT_ROWS == 0, "ranges of short rows fill whole vectors, and their values too");
 enum { UNIT = 65536 };
 
+/* Of a group: smooth scales of so few are not converted from float16. */
+enum { FEW_ROWS = 4 };
+
 /* For a tensor or long row with one range: at most this many units, whose ranges are on the stack until all are known.
  * The caller's threads share each row of LONG_ROW columns or more, like a tensor. */
 enum { MAX_PARTS = 256, PART = 65536, LONG_ROW = 4 * PART };
@@ -105,25 +108,25 @@ static void compute_parameters(const npuq_row_kernels *kernels, npuq_dynamic_for
 }
 
 /* Most calls have nothing to convert. Asked before, this takes one branch in place of six tests. */
-static inline NPUQ_INLINED bool is_bf16_smooth(const npuq_kernel_setup *setup, const npuq_params *smooth)
+static inline NPUQ_INLINED bool is_half_smooth(const npuq_kernel_setup *setup, const npuq_params *smooth)
 {
-    return npuq_needs_conversion(smooth) && npuq_are_bf16_columns(setup, smooth);
+    return npuq_needs_conversion(smooth) && npuq_are_half_columns(setup, smooth);
 }
 
 static inline NPUQ_INLINED void find_ranges(const npuq_kernel_setup *setup, const npuq_tile *tile,
                                             const npuq_params *smooth, row_values *v)
 {
     npuq_rows_fn *kernel = setup->kernels->range[setup->types[X]];
-    const bool bf16_columns = is_bf16_smooth(setup, smooth);
+    const bool half_columns = is_half_smooth(setup, smooth);
 
     start_ranges(tile->rows, v);
     if (npuq_is_in_place(setup, tile, X) && npuq_is_ready_smooth(setup, smooth)) {
-        const npuq_range_params params = {smooth->data, tile->group_offsets, v->hi, v->lo, bf16_columns};
+        const npuq_range_params params = {smooth->data, tile->group_offsets, v->hi, v->lo, half_columns};
         const npuq_block block = npuq_make_block(setup, tile, false);
 
         kernel(&block, &params);
     } else {
-        npuq_range_params params = {NULL, tile->group_offsets, v->hi, v->lo, bf16_columns};
+        npuq_range_params params = {NULL, tile->group_offsets, v->hi, v->lo, half_columns};
 
         npuq_run_smooth_pass(setup, tile, kernel, &params, &params.smooth, *smooth, false);
     }
@@ -134,18 +137,18 @@ static inline NPUQ_INLINED void requantise(const npuq_kernel_setup *setup, const
                                            const npuq_params *smooth, const float *inverse_scale, const float *offset,
                                            npuq_steps steps)
 {
-    const bool bf16_columns = is_bf16_smooth(setup, smooth);
+    const bool half_columns = is_half_smooth(setup, smooth);
 
     if (!smooth->data) {
         npuq_quantise_rows(setup, tile, inverse_scale, offset, steps);
     } else if (npuq_is_block(setup, tile) && npuq_is_ready_smooth(setup, smooth)) {
         const npuq_quant_params params = {inverse_scale, offset, smooth->data, tile->group_offsets,
-                                          steps,         0,      bf16_columns};
+                                          steps,         0,      half_columns};
         const npuq_block block = npuq_make_block(setup, tile, true);
 
         npuq_find_quantiser(setup)(&block, &params);
     } else {
-        npuq_quant_params params = {inverse_scale, offset, NULL, tile->group_offsets, steps, 0, bf16_columns};
+        npuq_quant_params params = {inverse_scale, offset, NULL, tile->group_offsets, steps, 0, half_columns};
 
         npuq_run_smooth_pass(setup, tile, npuq_find_quantiser(setup), &params, &params.smooth, *smooth, true);
     }
@@ -541,6 +544,7 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
     const size_t rows = npuq_count_plan_rows(plan);
     const size_t cols = npuq_count_plan_columns(plan);
 
+    plan->setup.f16_in_place = rows < FEW_ROWS * (group_index ? (size_t)group_index->shape[0] : 1);
     if (group_index) {
         const npuq_params smooth = npuq_find_column_params(plan, SMOOTH);
 

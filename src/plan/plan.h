@@ -134,6 +134,7 @@ static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_argu
     setup->kernels = npuq_kernels();
     setup->op = (uint8_t)op;
     setup->flip = 0;
+    setup->f16_in_place = false;
     setup->words[NPUQ_AT_X] = x_word;
     setup->words[NPUQ_AT_Y] = y_word;
     setup->types[NPUQ_AT_X] = (uint8_t)arguments->infos[NPUQ_AT_X]->type;

@@ -191,23 +191,23 @@ INLINE vchunk load_x_in_order(npuq_type x_type, const char *x, size_t n, bool ta
     return unpack_order ? chunk_load_unpacked_bf16(x) : load_x(x_type, x, n, tail);
 }
 
-/* Scales by column. Of bfloat16, like x, they are loaded as x is: an unpacked load costs less than to reorder what was
+/* Scales by column. Halves of x's type are loaded as x is: an unpacked load costs less than to reorder what was
  * converted before. */
 typedef struct column_scales {
     const void *data;
-    bool bf16; /* else binary32 */
+    npuq_type type; /* x's, or binary32 */
 } column_scales;
 
 /* Kernels that ask for types once a chunk get binary32: one more test takes 5 % of their time. */
-INLINE bool are_bf16(column_scales s)
+INLINE bool are_halves(column_scales s)
 {
-    return !AT_RUN_TIME && s.bf16;
+    return !AT_RUN_TIME && s.type != NPUQ_TYPE_FLOAT32;
 }
 
 INLINE vchunk load_columns(column_scales s, size_t at, size_t n, bool tail, bool unpack_order)
 {
-    return are_bf16(s) ? load_x_in_order(NPUQ_TYPE_BFLOAT16, (const char *)s.data + 2 * at, n, tail, unpack_order)
-                       : order_like_x(load_parameters((const float *)s.data + at, n, tail), unpack_order);
+    return are_halves(s) ? load_x_in_order(s.type, (const char *)s.data + 2 * at, n, tail, unpack_order)
+                         : order_like_x(load_parameters((const float *)s.data + at, n, tail), unpack_order);
 }
 
 /* TAIL stores fewer elements than a chunk and EXACT a chunk, of any values. FULL and STREAM store a chunk on the fast

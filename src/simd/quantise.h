@@ -38,8 +38,8 @@ typedef struct quantise_parameters {
     const void *scales; /* by column or by run */
     const float *offsets;
     const void *smooth;
-    bool bf16;     /* smooth, or else scales by column */
-    size_t stride; /* from an offset to the next: 1 of NPUQ_BY_ROW and NPUQ_BY_COLUMN, else 0 */
+    npuq_type columns; /* the type of smooth, or else of scales by column */
+    size_t stride;     /* from an offset to the next: 1 of NPUQ_BY_ROW and NPUQ_BY_COLUMN, else 0 */
     unsigned log2;
     uint8_t flip;
     vchunk scale;
@@ -54,6 +54,12 @@ typedef struct quantise_parameters {
 INLINE void assume_quantising(quantise_spec k)
 {
     assume(npuq_is_float(k.x) && npuq_is_integer(k.y));
+}
+
+/* float16 scales of a product by column are always converted. */
+INLINE bool may_have_halves(quantise_spec k)
+{
+    return k.op == NPUQ_MUL && (k.x == NPUQ_TYPE_BFLOAT16 || (k.x == NPUQ_TYPE_FLOAT16 && k.from == BY_ROW_SMOOTH));
 }
 
 INLINE bool may_flip(quantise_spec k)
@@ -86,7 +92,7 @@ INLINE quantise_parameters NPUQ_OF_KIND(load)(const void *call, size_t row)
                                  .scales = all->scale,
                                  .offsets = c->offset,
                                  .smooth = smooth,
-                                 .bf16 = c->k.x == NPUQ_TYPE_BFLOAT16 && c->k.op == NPUQ_MUL && all->bf16_columns,
+                                 .columns = may_have_halves(c->k) && all->half_columns ? c->k.x : NPUQ_TYPE_FLOAT32,
                                  .stride = stride,
                                  .log2 = all->log2,
                                  .flip = c->flip,
@@ -131,7 +137,7 @@ INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const r
     vchunk t = load_x_in_order(k.x, x, n, how == TAIL, unpack_order);
 
     if (k.from == BY_ROW_SMOOTH) { /* whose rows share nothing */
-        t = chunk_mul(t, load_columns((column_scales){p->smooth, p->bf16}, at, n, how == TAIL, unpack_order));
+        t = chunk_mul(t, load_columns((column_scales){p->smooth, p->columns}, at, n, how == TAIL, unpack_order));
     }
     t = by_inverse         ? chunk_quotient(t, p->scale, p->inverse, how == EXACT)
         : k.op != NPUQ_DIV ? chunk_mul(t, p->scale)
@@ -172,7 +178,7 @@ INLINE store_check NPUQ_OF_KIND(columns)(const quantise_parameters *all, const r
         p.scale = load_run_scales(p.scales, p.log2, at, unpack_order);
     }
     if (k.from == BY_COLUMN) {
-        p.scale = load_columns((column_scales){p.scales, p.bf16}, at, n, tail, unpack_order);
+        p.scale = load_columns((column_scales){p.scales, p.columns}, at, n, tail, unpack_order);
         if (p.adds) {
             p.offset = order_like_x(load_parameters(p.offsets + at * p.stride, n, tail), unpack_order);
         }

@@ -8,7 +8,8 @@
 /* Once a range has values of both signs, two of its four extremes say all: the constant mixed_signs halves the work. */
 INLINE vchunk load_to_compare(npuq_type type, const char *x, column_scales smooth, size_t at, size_t n, bool tail)
 {
-    const bool any_order = are_bf16(smooth) && !tail; /* of which unpack order is the cheapest */
+    /* Of the orders, unpack order is the cheapest for bfloat16. */
+    const bool any_order = are_halves(smooth) && type == NPUQ_TYPE_BFLOAT16 && !tail;
     const vchunk v = load_x_in_order(type, x + count_bytes(type, at), n, tail, any_order);
 
     return smooth.data ? chunk_mul(v, load_columns(smooth, at, n, tail, any_order)) : v;
@@ -144,7 +145,7 @@ FOR_TYPES void widen_ranges(npuq_type type, const npuq_block *b, column_scales s
             of_row += p->smooth_offsets[b->first_row + r];
         }
         const row_range range = count_bytes(type, 1) != 2 || smooth.data
-                                    ? find_range_of_row(type, x, (column_scales){of_row, smooth.bf16}, b->n, b->hints)
+                                    ? find_range_of_row(type, x, (column_scales){of_row, smooth.type}, b->n, b->hints)
                                     : find_hrange_of_row(type, x, b->n, b->hints);
         widen_row_range(range, &hi[r], &lo[r]);
     }
@@ -158,9 +159,9 @@ FOR_TYPES void widen_ranges(npuq_type type, const npuq_block *b, column_scales s
         assert(npuq_is_valid_range(b, NPUQ_TYPE_##X, p));                                                              \
         if (p->smooth) {                                                                                               \
             widen_ranges(NPUQ_TYPE_##X, b,                                                                             \
-                         (column_scales){p->smooth, NPUQ_TYPE_##X == NPUQ_TYPE_BFLOAT16 && p->bf16_columns}, p);       \
+                         (column_scales){p->smooth, p->half_columns ? NPUQ_TYPE_##X : NPUQ_TYPE_FLOAT32}, p);          \
         } else {                                                                                                       \
-            widen_ranges(NPUQ_TYPE_##X, b, (column_scales){NULL, false}, p);                                           \
+            widen_ranges(NPUQ_TYPE_##X, b, (column_scales){NULL, NPUQ_TYPE_FLOAT32}, p);                               \
         }                                                                                                              \
     }
 

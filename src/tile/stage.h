@@ -18,7 +18,8 @@ typedef struct npuq_kernel_setup {
     uint8_t op;                        /* npuq_affine_op */
     npuq_storage_word words[2];        /* of x and of y */
     npuq_memory_plan memory;
-    uint8_t flip; /* of blocks */
+    uint8_t flip;      /* of blocks */
+    bool f16_in_place; /* kernels read parameters by column as float16: for few rows, converting takes longer */
 } npuq_kernel_setup;
 
 /* The parameters of a tile's columns, and of its rows. */
@@ -161,16 +162,17 @@ static inline NPUQ_INLINED void npuq_run_pass(const npuq_kernel_setup *setup, co
     }
 }
 
-/* Whether kernels take parameters by column where they lie as bfloat16; smooth scales, so or as binary32. */
-static inline NPUQ_INLINED bool npuq_are_bf16_columns(const npuq_kernel_setup *setup, const npuq_params *columns)
+/* Whether kernels take parameters by column where they lie as halves of x's type; smooth scales, so or as binary32. */
+static inline NPUQ_INLINED bool npuq_are_half_columns(const npuq_kernel_setup *setup, const npuq_params *columns)
 {
-    return columns->data && columns->type == NPUQ_TYPE_BFLOAT16 && setup->types[NPUQ_AT_X] == NPUQ_TYPE_BFLOAT16 &&
+    return columns->data && columns->type == setup->types[NPUQ_AT_X] &&
+           (columns->type == NPUQ_TYPE_BFLOAT16 || (columns->type == NPUQ_TYPE_FLOAT16 && setup->f16_in_place)) &&
            columns->stride == (ptrdiff_t)sizeof(uint16_t) && columns->repeat == 1 && setup->kernels->takes_any_columns;
 }
 
 static inline NPUQ_INLINED bool npuq_is_ready_smooth(const npuq_kernel_setup *setup, const npuq_params *smooth)
 {
-    return !npuq_needs_conversion(smooth) || npuq_are_bf16_columns(setup, smooth);
+    return !npuq_needs_conversion(smooth) || npuq_are_half_columns(setup, smooth);
 }
 
 /* A pass where only the smooth scales go by column: sets *to, a member of params, to those of some columns. They may

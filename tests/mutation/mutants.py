@@ -182,7 +182,7 @@ MUTANTS = [
     ("kernels, AVX2: no second look", AVX2, "_mm256_cmpeq_epi16(c, _mm256_set1_epi16(INT16_MIN))) == 0;", "_mm256_cmpeq_epi16(c, _mm256_set1_epi16(INT16_MIN))) >= INT32_MIN;"),
     ("kernels, AVX2: NaN not masked", AVX2, "_mm256_and_ps(t, _mm256_cmp_ps(t, t, _CMP_ORD_Q))", "t"),
     ("kernels, AVX2: sign bits of other bytes", AVX2, "#define ALL_HALF_SIGNS 0xAAAAAAAAu", "#define ALL_HALF_SIGNS 0x55555555u"),
-    ("kernels: offset before the product", QUANTISE, "        t = chunk_mul(t, load_columns((column_scales){p->smooth, p->bf16}, at, n, how == TAIL, unpack_order));", "        t = chunk_add(chunk_mul(t, load_columns((column_scales){p->smooth, p->bf16}, at, n, how == TAIL, unpack_order)), p->offset);"),
+    ("kernels: offset before the product", QUANTISE, "        t = chunk_mul(t, load_columns((column_scales){p->smooth, p->columns}, at, n, how == TAIL, unpack_order));", "        t = chunk_add(chunk_mul(t, load_columns((column_scales){p->smooth, p->columns}, at, n, how == TAIL, unpack_order)), p->offset);"),
     ("kernels: tail forgotten", DRIVER, "    while (at < n) {", "    while (at + 1 < n) {"),
     ("kernels: one row of four", QUANTISE, "const char *x = r->x + (ptrdiff_t)row * r->x_stride", "const char *x = r->x + (ptrdiff_t)(row / 3) * r->x_stride"),
     ("kernels: columns without a fast path done in the first row alone", DRIVER, "NPUQ_OF_KIND(columns_exact)(r, count, at, n);", "NPUQ_OF_KIND(columns_exact)(r, 1, at, n);"),
