@@ -121,6 +121,23 @@ typedef struct dequant_job {
     size_t join;
 } dequant_job;
 
+/* y_offsets is null if no word has an offset. */
+static void set_words(const dequant_job *job, const npuq_params *words, int32_t *y_offsets, size_t n, size_t times)
+{
+    const npuq_kernel_setup *setup = &job->plan->setup;
+    npuq_dequant_params *p = job->params;
+    float *scales = job->buffers->scales;
+
+    if (are_words_in_place(setup, job->tile, words)) {
+        scales[0] = 0.0f; /* not used */
+        p->words = (const uint64_t *)(const void *)words->data;
+    } else {
+        unpack_words(setup->kernels, words, n, scales, y_offsets);
+    }
+    p->scale = npuq_repeated(scales, scales, n, times);
+    p->y_offset = y_offsets ? npuq_repeated(y_offsets, y_offsets, n, times) : NULL;
+}
+
 static void set_columns(void *argument, size_t col, size_t cols)
 {
     dequant_job *job = argument;
@@ -133,20 +150,9 @@ static void set_columns(void *argument, size_t col, size_t cols)
     const npuq_params addend = npuq_skip_params(&columns.addend, col);
     const size_t n = p->by_column ? cols : 1;
     const size_t times = p->by_column ? job->join : 1;
-    int32_t *y_offsets = columns.words_have_offsets ? buffers->y_offsets : NULL;
 
-    if (columns.are_words && are_words_in_place(setup, job->tile, &scale)) {
-        static const float unused = 0.0f;
-
-        p->scale = &unused;
-        p->words = (const uint64_t *)(const void *)scale.data;
-        p->y_offset = y_offsets;
-    } else if (columns.are_words) {
-        unpack_words(kernels, &scale, n, buffers->scales, y_offsets);
-        p->scale = npuq_repeated(buffers->scales, buffers->scales, n, times);
-        if (y_offsets) {
-            p->y_offset = npuq_repeated(y_offsets, y_offsets, n, times);
-        }
+    if (columns.are_words) {
+        set_words(job, &scale, columns.words_have_offsets ? buffers->y_offsets : NULL, n, times);
     } else {
         p->scale = npuq_convert_repeated(kernels, &scale, n, times, buffers->scales);
     }
