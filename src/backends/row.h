@@ -83,8 +83,8 @@ typedef struct npuq_dequant_params {
     const float *row_scales; /* the same by column, of several rows taken as one; one of the two is null */
     const float *bias;       /* always by column */
     const int32_t *y_offset; /* to floating point not read */
-    const uint64_t *words;
-    bool by_column; /* scale, offset and y_offset */
+    const uint64_t *words;   /* always by column */
+    bool by_column;          /* scale, offset and y_offset */
 } npuq_dequant_params;
 
 /* For ranges: widens hi[r] and lo[r] by the elements of row r, each times smooth[i] if smooth is not null. At first

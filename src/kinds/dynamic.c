@@ -19,8 +19,8 @@ _Static_assert(ROWS % NPUQ_LANES == 0, "kernels write parameters in whole vector
 _Static_assert(ROWS % NPUQ_SHORT_ROWS == 0, "ranges of short rows fill whole vectors, and their values too");
 enum { UNIT = 65536 };
 
-/* Of a group: smooth scales of so few are not converted from float16. */
-enum { FEW_ROWS = 4 };
+/* Rows of a group, on average: with fewer, kernels read float16 smooth scales where they lie. */
+enum { CONVERTED_FROM = 4 };
 
 /* For a tensor or long row with one range: at most this many units, whose ranges are on the stack until all are known.
  * The caller's threads share each row of LONG_ROW columns or more, like a tensor. */
@@ -544,7 +544,7 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
     const size_t rows = npuq_count_plan_rows(plan);
     const size_t cols = npuq_count_plan_columns(plan);
 
-    plan->setup.f16_in_place = rows < FEW_ROWS * (group_index ? (size_t)group_index->shape[0] : 1);
+    plan->setup.f16_in_place = rows < CONVERTED_FROM * (group_index ? (size_t)group_index->shape[0] : 1);
     if (group_index) {
         const npuq_params smooth = npuq_find_column_params(plan, SMOOTH);
 

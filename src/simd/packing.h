@@ -58,9 +58,12 @@ INLINE void pack_vector(const uint32_t *scale, const float *offset, uint64_t *y,
 
 INLINE void unpack_vector(const uint64_t *y, float *scale, int32_t *offset)
 {
-    put_vector(scale, 0, (vu)scales_of_words(y));
+    const vf scales = scales_of_words(y);
+    const vi offsets = offsets_of_words(y); /* before a store, which might change y for all the compiler knows */
+
+    put_vector(scale, 0, (vu)scales);
     if (offset) {
-        put_vector(offset, 0, (vu)offsets_of_words(y));
+        put_vector(offset, 0, (vu)offsets);
     }
 }
 
