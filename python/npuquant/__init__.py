@@ -36,7 +36,7 @@ from ._grouped import npu_grouped_matmul
 from ._library import NpuquantError, __version__, available_backends, backend, set_backend, version
 from ._matmul import product
 from ._tensors import (INT8, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, TensorLike, arrays, described, output,
-                       outputs, result_of, result_type, shown, tensor, to_array, words_shape)
+                       outputs, result_of, result_type, returned, shown, tensor, to_array, words_shape)
 from ._unset import unset
 from ._threads import get_num_threads, run, set_num_threads
 
@@ -167,7 +167,7 @@ def npu_quantize(
                        else "int8 or quint4x2, as div_mode is false")
     y, = outputs("quantize", x.shape, kind, out)
     run(_native.quantize, x, scales, zero_points, axis, bool(div_mode), y, kind.words)
-    return y if out is None else out
+    return returned(y, out)
 
 
 def npu_group_quant(
@@ -210,7 +210,7 @@ def npu_group_quant(
     kind = result_of("group_quant", "dst_dtype", dst_dtype, optional=True)
     y, = outputs("group_quant", x.shape, kind, out)
     run(_native.group_quant, x, scale, group_index, offset, y, kind.words)
-    return y if out is None else out
+    return returned(y, out)
 
 
 def npu_trans_quant_param(
@@ -244,7 +244,7 @@ def npu_trans_quant_param(
     offset = None if offset is None else tensor("offset", offset)
     words = output(out, words_shape(scale.shape, None if offset is None else offset.shape), _INT64)
     run(_native.trans_quant_param, scale, offset, 0 if round_mode is None else round_mode, words, False)
-    return words if out is None else out
+    return returned(words, out)
 
 
 def _dynamic(operator: str, x: Any, dst_type: Any, quant_mode: Any, dst_type_max: Any,
@@ -306,7 +306,7 @@ def npu_dynamic_quant_asymmetric(
     x = tensor("x", _one_of("x", x, "input", input))
     mode, made, words = _dynamic("dynamic_quant_asymmetric", x, dst_type, quant_mode, dst_type_max, out)
     run(_native.dynamic_quant_asymmetric, x, smooth_scales, group_index, mode, *made, words)
-    return made if out is None else out
+    return returned(made, out)
 
 
 def npu_dynamic_quant(
@@ -354,7 +354,7 @@ def npu_dynamic_quant(
     x = tensor("input", input)
     mode, made, words = _dynamic("dynamic_quant", x, dst_type, quant_mode, dst_type_max, out)
     run(_native.dynamic_quant, x, smooth_scales, group_index, mode, form, *made, words)
-    return made if out is None else out
+    return returned(made, out)
 
 
 def _block(columns: Any, round_mode: Any, row_block_size: Any, dst_type_max: Any) -> int:
@@ -415,7 +415,7 @@ def npu_dynamic_block_quant(
     kind = result_of("dynamic_block_quant", "dst_type", dst_type)
     made = outputs("dynamic_block_quant", x.shape, kind, out, block=block)
     run(_native.dynamic_block_quant, x, col_block_size, min_scale, *made, kind.words)
-    return made if out is None else out
+    return returned(made, out)
 
 
 def npu_anti_quant(
@@ -470,7 +470,7 @@ def npu_anti_quant(
         shape = (*shape[:-1], 8 * shape[-1])
     y, = outputs("anti_quant", shape, kind, out)
     run(_native.anti_quant, x, scale, offset, y, False)
-    return y if out is None else out
+    return returned(y, out)
 
 
 def dequant(
@@ -511,7 +511,7 @@ def dequant(
     x = tensor("x", x)
     y, = outputs("dequant", x.shape, result_of("dequant", "dtype", dtype), out)
     run(_native.dequant, x, weight_scale, activation_scale, bias, y, False)
-    return y if out is None else out
+    return returned(y, out)
 
 
 def requant(
@@ -551,7 +551,7 @@ def requant(
     x = tensor("x", x)
     y, = outputs("requant", x.shape, result_of("requant", "dtype", dtype), out)
     run(_native.requant, x, words, bias, y, False)
-    return y if out is None else out
+    return returned(y, out)
 
 
 def npu_quant_matmul(
@@ -611,7 +611,8 @@ def npu_quant_matmul(
         terms = terms[0, 0]
     requantised = row_scale is None and kind in REQUANTISED.values()
     words = scales.dtype != np.float32
-    y: Any = to_array("out", output(out, shape, kind.dtype), write=True)
+    made = output(out, shape, kind.dtype)
+    y: Any = to_array("out", made, write=True)
     if y.shape != shape:
         raise ArgumentError(f"out: has the shape {y.shape}; expected {shape}")
 
@@ -634,7 +635,7 @@ def npu_quant_matmul(
         for batch in range(shape[0]):
             finish(batch, terms[batch, 0], parts[batch])
         y[...] = parts
-    return y if out is None else out
+    return returned(made, out)
 
 
 def row_quant(v: TensorLike, rule: str) -> Tuple[np.ndarray, np.ndarray]:

@@ -167,7 +167,7 @@ def _count_tokens(a: Any, made: Made, counts: np.ndarray, first: int) -> np.ndar
     if not a.expert_tokens_num_flag:
         return mark(made.zeros(), True)
     if a.expert_tokens_num_type < 2:
-        return (counts if a.expert_tokens_num_type else np.cumsum(counts)).astype(np.int64)
+        return mark((counts if a.expert_tokens_num_type else np.cumsum(counts)).astype(np.int64), False)
     pairs, some = made.zeros(), np.flatnonzero(counts)
     pairs[:len(some), 0], pairs[:len(some), 1] = some + first, counts[some]
     return mark(pairs, np.arange(len(pairs)) > len(counts))
@@ -248,7 +248,6 @@ def npu_moe_init_routing_v2(
     row_index = index.zeros()
     if a.row_idx_type:
         row_index[...] = np.concatenate([order, behind, np.flatnonzero(ids < first)])
-        mark(row_index, np.arange(len(row_index)) >= active)
     else:
         row_index[...] = -1
         row_index[order[kept] if a.drop_pad_mode else order] = places
@@ -266,12 +265,10 @@ def npu_moe_init_routing_v2(
         filled[places] = a.x[tokens]
     if a.quant_mode == -1 and a.scale is not None:
         expanded_scale[places] = a.scale[tokens]
-    if not a.drop_pad_mode:
-        mark(rows, np.arange(len(rows)) >= active)
-        mark(expanded_scale, np.arange(len(expanded_scale)) >= active)
-    if a.quant_mode == 0 or (a.quant_mode == -1 and a.scale is None):
-        mark(expanded_scale, True)
-    return rows, row_index, _count_tokens(a, counted, counts, first), expanded_scale
+    unset = False if a.drop_pad_mode else np.arange(len(rows)) >= active
+    has_scale = a.quant_mode == 1 or (a.quant_mode == -1 and a.scale is not None)
+    return (mark(rows, unset), mark(row_index, a.row_idx_type == 1 and np.arange(len(row_index)) >= active),
+            _count_tokens(a, counted, counts, first), mark(expanded_scale, unset if has_scale else True))
 
 
 # ---- npu_moe_re_routing ----------------------------------------------------------------------------------------------
@@ -327,7 +324,7 @@ def npu_moe_re_routing(
     if a.per_token_scales is not None:
         scales[:used] = a.per_token_scales[source]
     behind = np.arange(len(rows)) >= used
-    return mark(rows, behind), mark(scales, behind | (a.per_token_scales is None)), mark(index, behind), sums
+    return mark(rows, behind), mark(scales, behind | (a.per_token_scales is None)), mark(index, behind), mark(sums, False)
 
 
 # ---- npu_moe_token_unpermute -----------------------------------------------------------------------------------------

@@ -267,7 +267,7 @@ def npu_grouped_matmul(
     if a.group_type == -1 and not old:
         for i, (tensor, result) in enumerate(zip(a.x, results)):
             _multiply(a, tensor, i, (a.per_token_scale or [None])[0], result)
-        return results
+        return [mark(result, False) for result in results]
 
     rows = a.x[0] if len(a.x) == 1 else np.concatenate(a.x)
     per_token = a.per_token_scale[0] if a.per_token_scale and not old else None
@@ -276,9 +276,8 @@ def npu_grouped_matmul(
     for expert, begin, end in groups:
         y = results[0][begin:end] if a.split_item in (2, 3) else results[expert]
         _multiply(a, rows[begin:end], expert, None if per_token is None else per_token[begin:end], y)
-    if a.split_item in (2, 3):
-        mark(results[0], np.arange(len(rows)) >= (groups[-1][2] if groups else 0))
-    return results
+    used = groups[-1][2] if groups else 0
+    return [mark(result, a.split_item in (2, 3) and np.arange(len(rows)) >= used) for result in results]
 
 
 def _check_rows(a: Any, groups: Sequence[Tuple[int, int, int]]) -> None:

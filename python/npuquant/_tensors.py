@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple, TypeVar, Union
 
 import numpy as np
 
@@ -164,12 +164,32 @@ def result_type(argument: str, dtype: Any, results: Results, expected: Optional[
     return results[name]
 
 
+class Maker(NamedTuple):
+    """In place of out: results are what this function makes of a shape and a type."""
+
+    empty: Callable[[Tuple[int, ...], np.dtype], Any]
+
+
+_NUMPY = Maker(np.empty)
+
+
+def _maker(out: Any) -> Optional[Maker]:
+    """What makes new results; None if out has the memory."""
+    return _NUMPY if out is None else out if type(out) is Maker else None
+
+
+def returned(made: Any, out: Any) -> Any:
+    """What an operator returns: new results, or the object that the caller gave for them."""
+    return out if _maker(out) is None else made
+
+
 def output(out: Any, shape: Tuple[int, ...], dtype: np.dtype) -> Any:
-    """The memory of a result: a new array, or out as an array, or as a PyTorch tensor that the extension takes. The
+    """The memory of a result: a new one, or out as an array, or as a PyTorch tensor that the extension takes. The
     library checks the shape."""
-    if out is None:
+    maker = _maker(out)
+    if maker is not None:
         # NumPy is slow with PyTorch's shapes.
-        return np.empty(shape if type(shape) is tuple else tuple(shape), dtype)
+        return maker.empty(shape if type(shape) is tuple else tuple(shape), dtype)
     array = out
     if type(out) is not np.ndarray or out.dtype != dtype:
         if _native.torch_type(out) == _NAMES[dtype] and not out.requires_grad:
@@ -201,16 +221,16 @@ def result_of(operator: str, argument: str, dtype: Any, optional: bool = False) 
 
 def outputs(operator: str, shape: Tuple[int, ...], kind: Result, out: Any, per_tensor: bool = False,
             block: int = 1) -> Any:
-    """The memory of an operator's results, of which the first is of this type: new arrays, or those of out. The shape
+    """The memory of an operator's results, of which the first is of this type: new ones, or those of out. The shape
     is that of the data in values; see extents() for what else the shapes depend on."""
-    results = OPERATORS[operator].results
-    first = (*shape[:-1], shape[-1] // 8) if out is None and kind.words and shape else shape
+    results, maker = OPERATORS[operator].results, _maker(out)
+    first = (*shape[:-1], shape[-1] // 8) if maker is not None and kind.words and shape else shape
     if len(results) == 1:
         return (output(out, first, kind.dtype),)
     others = extents(results[1].shape, shape, (), per_tensor, block)  # all others have this shape
-    if out is None:
-        y, scale = np.empty(tuple(first), kind.dtype), np.empty(others, _FLOAT32)
-        return (y, scale) if len(results) == 2 else (y, scale, np.empty(others, _FLOAT32))  # a loop costs an array more
+    if maker is not None:
+        y, scale = maker.empty(tuple(first), kind.dtype), maker.empty(others, _FLOAT32)
+        return (y, scale) if len(results) == 2 else (y, scale, maker.empty(others, _FLOAT32))  # a loop costs more
     if not isinstance(out, tuple) or len(out) != len(results) or type(None) in map(type, out):
         names = listed([result.name for result in results]).replace(" or ", " and ")
         raise ArgumentTypeError(f"out: is {type(out).__name__}; expected a tuple of "

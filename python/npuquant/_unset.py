@@ -4,30 +4,80 @@ from __future__ import annotations
 
 import sys
 import weakref
-from typing import Any, Dict, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional
 
 import numpy as np
 
-from ._arguments import _expect
+from ._arguments import ArgumentTypeError, _expect, _type_of
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
-#: By the address of a result: its shape, and which of its rows or elements the device does not write.
-_marks: Dict[int, Tuple[Tuple[int, ...], np.ndarray]] = {}
+#: What fills elements that the device does not write: "zeros", or "nan", which also means the most negative integer.
+FILLS = ("zeros", "nan")
+_fill = "zeros"
+_OPERATORS = "npu_moe_init_routing_v2(), npu_moe_re_routing() or npu_grouped_matmul()"
 
 
-def _forget(address: int) -> None:
-    _marks.pop(address, None)
+class _Mark(NamedTuple):
+    """The memory of a result."""
+
+    address: int
+    size: int  # bytes of an element
+    unset: np.ndarray  # bool, one for each element
+    array: Optional[Callable[[], Any]]  # None if the memory's owner is no longer there
+    storage: Any  # of PyTorch's, in place of the array
+
+
+_marks: List[_Mark] = []
+
+
+def set_fill(fill: str) -> None:
+    global _fill
+    _fill = fill
+
+
+def _is_alive(mark: _Mark) -> bool:
+    """Whether no other object can have the memory."""
+    return not mark.storage.expired() if mark.storage is not None else mark.array is not None and mark.array() is not None
+
+
+def _add(mark: _Mark) -> None:
+    _marks[:] = [*filter(_is_alive, _marks), mark]
+
+
+def _find(address: int, storage: Optional[int] = None) -> Optional[_Mark]:
+    """The result in whose memory an address is. A storage that was resized is not where it was."""
+    for mark in _marks:
+        if 0 <= address - mark.address < mark.size * mark.unset.size and _is_alive(mark) and (
+                mark.storage is None or mark.storage.cdata == storage):
+            return mark
+    return None
 
 
 def mark(result: np.ndarray, rows: Any) -> np.ndarray:
-    """Remembers, as long as the result lives, which of its rows or elements the device leaves as the memory was."""
+    """Remembers which rows or elements of a new result the device leaves as the memory was, and fills them."""
     rows = np.asarray(rows, np.bool_)
-    if result.size and rows.any():
-        address = result.ctypes.data
-        _marks[address] = result.shape, rows
-        weakref.finalize(result, _forget, address).atexit = False
+    unset = np.broadcast_to(rows.reshape(rows.shape + (1,) * (result.ndim - rows.ndim)), result.shape)
+    if _fill == "nan" and rows.any():
+        kind = _type_of(result)
+        result[unset] = 0x7FC0 if kind == "bfloat16" else np.nan if result.dtype.kind == "f" else (
+            np.iinfo(result.dtype).min or 0x80)  # 0x80: a byte of hifloat8 that is NaN
+    if result.size:
+        _add(_Mark(result.ctypes.data, result.itemsize, unset, weakref.ref(result), None))
     return result
+
+
+def mark_copy(tensor: Any, array: np.ndarray) -> None:
+    """Remembers of a tensor, which is a copy of a result, what is known of the result."""
+    found = _find(array.ctypes.data) if array.size else None
+    if found is not None:
+        from torch.multiprocessing.reductions import StorageWeakRef  # views keep a storage alive, not always its tensor
+
+        _add(found._replace(address=tensor.data_ptr(), array=None, storage=StorageWeakRef(_storage(tensor))))
+
+
+def _storage(tensor: Any) -> Any:
+    return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
 
 
 def unset(result: Any) -> Any:
@@ -36,8 +86,8 @@ def unset(result: Any) -> Any:
     A comparison with a dump of the device leaves these elements out.
 
     Args:
-        result: what npu_moe_init_routing_v2(), npu_moe_re_routing() or npu_grouped_matmul() returned: an array, or a
-            PyTorch tensor. A copy does not tell.
+        result: what npu_moe_init_routing_v2(), npu_moe_re_routing() or npu_grouped_matmul() returned: an array, a
+            PyTorch tensor, or a view of one. Of a copy it is not known, and an error.
 
     Returns:
         An array, or for a tensor a tensor, of bool, with the shape of result. True: the device does not write this.
@@ -50,11 +100,18 @@ def unset(result: Any) -> Any:
            [0.]], dtype=float32), array([[False],
            [ True]]))
     """
-    tensor = not isinstance(result, np.ndarray)
-    shape, address = tuple(result.shape), result.data_ptr() if tensor else result.ctypes.data
-    marked, rows = shape, np.zeros((), np.bool_)
-    if 0 not in shape:  # what has no elements has no address of its own
-        marked, rows = _marks.get(address, (marked, rows))
-    _expect(marked == shape, "result", f"has the shape {list(shape)}; expected the whole result, {list(marked)}")
-    mask = np.broadcast_to(rows.reshape(rows.shape + (1,) * (len(shape) - rows.ndim)), shape).copy()
-    return sys.modules["torch"].from_numpy(mask) if tensor else mask
+    is_array = isinstance(result, np.ndarray)
+    if not is_array and not hasattr(result, "data_ptr"):
+        raise ArgumentTypeError(f"result: is {type(result).__name__}; expected an array or a tensor")
+    if 0 in result.shape:  # it has no memory
+        mask = np.zeros(tuple(result.shape), np.bool_)
+    else:
+        address, strides = ((result.ctypes.data, result.strides) if is_array else
+                            (result.data_ptr(), [n * result.element_size() for n in result.stride()]))
+        found = _find(address, None if is_array else _storage(result)._cdata)
+        _expect(found, "result", f"is no result of {_OPERATORS}, or a copy of one: what is unset is not known of a copy")
+        # An element is unset if one of its bytes is: a view may have elements of another size.
+        size = result.itemsize if is_array else result.element_size()
+        unset = np.repeat(found.unset.reshape(-1), found.size)[address - found.address:]
+        mask = np.lib.stride_tricks.as_strided(unset, (*result.shape, size), (*strides, 1)).any(axis=-1)
+    return mask if is_array else sys.modules["torch"].tensor(mask)

@@ -9,6 +9,7 @@ Tracing (torch.compile, FakeTensor, make_fx, tensors on the device "meta") knows
 """
 from __future__ import annotations
 
+import contextlib
 import functools
 from types import SimpleNamespace
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar, Union, cast
@@ -27,8 +28,9 @@ from npuquant_cli.operators import OPERATORS, extents
 from . import _native
 from ._arguments import ArgumentError, ArgumentTypeError, check_quant_matmul, check_quant_scatter
 from ._shapes import bound, quant_matmul_undefined
-from ._tensors import (FLOATING, INT8, PRODUCTS, QUANTISED, Result, Results, Unknown, described, result_of, result_type,
-                       words_shape)
+from ._tensors import (FLOATING, INPUTS, INT8, PRODUCTS, QUANTISED, Maker, Result, Results, Unknown, described,
+                       result_of, result_type, words_shape)
+from ._unset import mark_copy
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
@@ -65,6 +67,8 @@ def __getattr__(name: str) -> Any:
 
 _scale_form = "product"
 _BITS = FLOATING["bfloat16"].dtype
+_OF_NUMPY = {result.dtype: getattr(torch, result.name) for result in INPUTS.values()
+             if hasattr(torch, result.name) and result.name != "quint4x2"}
 _UINT16 = getattr(torch, "uint16", None)
 _TYPES = (int, torch.dtype)
 _TYPE_ARGUMENTS = ("dtype", "dst_dtype", "dst_type", "src_dtype", "output_dtype")
@@ -88,6 +92,16 @@ def set_scale_form(scale_form: str) -> str:
 # ---- tensors ---------------------------------------------------------------------------------------------------------
 
 
+class _Memory:
+    """A tensor's memory for NumPy. After Tensor.numpy() PyTorch would refuse to resize the tensor's storage."""
+
+    def __init__(self, tensor: Tensor, dtype: np.dtype) -> None:
+        self.tensor = tensor
+        self.__array_interface__ = {"version": 3, "typestr": dtype.str, "data": (tensor.data_ptr(), False),
+                                    "shape": tuple(tensor.shape),
+                                    "strides": tuple(stride * dtype.itemsize for stride in tensor.stride())}
+
+
 def _array(value: Any) -> Any:
     """An array of a tensor's memory, uint16 for bfloat16; other values unchanged.
 
@@ -95,22 +109,32 @@ def _array(value: Any) -> Any:
     """
     if not isinstance(value, Tensor):
         return value
-    tensor = value.detach() if value.requires_grad else value
-    try:
-        if tensor.dtype == torch.bfloat16:
-            return tensor.view(torch.int16).numpy().view(np.uint16)
-        if tensor.dtype != _UINT16:
-            return tensor.numpy()
-    except (RuntimeError, TypeError):
-        pass  # it is not a strided tensor in the CPU's memory, or NumPy does not have its type
-    return Unknown(f"{tensor.dtype}, {tensor.layout}, on {tensor.device}".replace("torch.", ""))
+    if value.is_cpu and value.layout == torch.strided and value.dtype != _UINT16:
+        with contextlib.suppress(RuntimeError, TypeError):  # it has no memory, or NumPy does not have its type
+            dtype = _BITS if value.dtype == torch.bfloat16 else np.dtype(str(value.dtype)[len("torch."):])
+            if value.numel() == 0:
+                return np.empty(tuple(value.shape), dtype)
+            return np.asarray(_Memory(value.detach().resolve_conj().resolve_neg(), dtype))
+    return Unknown(f"{value.dtype}, {value.layout}, on {value.device}".replace("torch.", ""))
+
+
+_empty = torch.empty  # a script may replace it
+
+
+def _new(shape: Tuple[int, ...], dtype: np.dtype) -> Tensor:
+    """Memory for a result, of which PyTorch is the owner: so scripts can resize and share it."""
+    return _empty(shape, dtype=_OF_NUMPY[dtype], device="cpu")
+
+
+_NEW = Maker(_new)
 
 
 def _tensor(array: np.ndarray) -> Tensor:
-    """A result of the package as a tensor of the same memory."""
-    if array.dtype is _BITS:
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array)
+    """A copy of a result of the package, for the same reason."""
+    made = _new(array.shape, array.dtype)
+    _array(made)[...] = array
+    mark_copy(made, array)
+    return made
 
 
 def _result(argument: str, dtype: Any, results: Results, default: Optional[str] = None) -> Result:
@@ -181,8 +205,9 @@ def quant_scatter_checks(a: SimpleNamespace) -> None:
 # ---- PyTorch's operators ---------------------------------------------------------------------------------------------
 
 
-def _quantize(input: Any, scales: Any, zero_points: Any, dtype: Any, axis: int = 1, div_mode: bool = True) -> Any:
-    return npuquant.npu_quantize(input, scales, zero_points, _packed(dtype, div_mode), axis, div_mode)
+def _quantize(input: Any, scales: Any, zero_points: Any, dtype: Any, axis: int = 1, div_mode: bool = True, *,
+              out: Any) -> Any:
+    return npuquant.npu_quantize(input, scales, zero_points, _packed(dtype, div_mode), axis, div_mode, out=out)
 
 
 def _dynamic_quant(input: Any, *, scale_form: Optional[str] = None, **others: Any) -> Any:
@@ -209,16 +234,17 @@ def _quant_matmul(x1: np.ndarray, x2: np.ndarray, scale: np.ndarray, **others: A
 def _sums(function: Callable[..., Any], argument: str) -> Callable[..., Any]:
     """dequant or requant, which take no None for the type of the result."""
 
-    def on_arrays(*arrays: Any, **keywords: Any) -> np.ndarray:
+    def on_arrays(*arrays: Any, out: Any, **keywords: Any) -> Any:
         kind = result_of(function.__name__, argument, keywords.get(argument), optional=True)
-        return function(*arrays, dtype=kind.name)
+        return function(*arrays, dtype=kind.name, out=out)
 
     return on_arrays
 
 
-def _quant_scatter(*values: Any, **keywords: Any) -> np.ndarray:
+def _quant_scatter(*values: Any, out: Any, **keywords: Any) -> Tensor:
     # NumPy moves the elements.
-    return npuquant.npu_quant_scatter(*map(_array, values), **{name: _array(one) for name, one in keywords.items()})
+    arrays = {name: _array(one) for name, one in keywords.items()}
+    return _tensor(npuquant.npu_quant_scatter(*map(_array, values), **arrays))
 
 
 #: The arguments of npu_quant_scatter, and of the stand-in's npu_quant_scatter_.
@@ -273,10 +299,6 @@ def _refuse_none(tensors: Sequence[str], values: Sequence[Any]) -> None:
             raise ArgumentTypeError(f"{name}: is None; expected a tensor")
 
 
-def _tensors(results: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
-    return tuple(map(_tensor, results)) if type(results) is tuple else _tensor(results)
-
-
 def _kernel(tensors: Sequence[str], function: Callable[..., Any]) -> Callable[..., Any]:
     """A function on arrays as a kernel of PyTorch's; tensors names the arguments that may not be None."""
     reads, required = _native.reads, len(tensors)
@@ -284,11 +306,11 @@ def _kernel(tensors: Sequence[str], function: Callable[..., Any]) -> Callable[..
     def kernel(*values: Any, **keywords: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
         if reads(values, keywords, required):
             try:
-                return _tensors(function(*values, **keywords))
+                return function(*values, **keywords, out=_NEW)
             except Exception:  # what is wrong is said of the arrays that NumPy makes of the tensors
                 pass
         _refuse_none(tensors, values)
-        return _tensors(function(*map(_array, values), **{name: _array(value) for name, value in keywords.items()}))
+        return function(*map(_array, values), **{name: _array(value) for name, value in keywords.items()}, out=_NEW)
 
     return kernel
 
@@ -350,7 +372,7 @@ def _function(operator: Callable[..., Any], names: Sequence[str], types: Sequenc
         if not (compiling() or modes() or function_modes() or tracing() or profiling()) and (
                 reads(values, keywords, required)):
             try:
-                return _tensors(on_arrays(*values, **keywords))
+                return on_arrays(*values, **keywords, out=_NEW)
             except Exception:  # the operator says what is wrong
                 pass
         return operator(*map(_for_pytorch, names, types, values),

@@ -10,7 +10,7 @@ import pytest
 
 import npuquant
 import numpy_operators as expected
-from npuquant import unset
+from npuquant import _unset, unset
 from numpy_operators import f4, floats, rng, round_to
 
 i4, i8 = np.int32, np.int64
@@ -365,9 +365,36 @@ def test_unset_of_a_part():
     x, ids = np.ones((2, 4), f4), np.array([[0], [2]], i4)
     y = npuquant.npu_moe_init_routing_v2(x, ids, expert_num=3, active_expert_range=[0, 1])[0]
     assert unset(y).tolist() == [[False] * 4, [True] * 4]
-    assert not unset(y.copy()).any()
-    with pytest.raises(ValueError, match=r"^result: has the shape \[1, 4\]; expected the whole result, \[2, 4\]"):
-        unset(y[:1])
+    assert unset(y[::-1, 1:]).tolist() == [[True] * 3, [False] * 3] and unset(y.view(np.int8)[1:]).tolist() == [[True] * 16]
+    assert unset(y.T[2]).tolist() == [False, True] and unset(y[:0]).shape == (0, 4)
+    for other in y.copy(), y + 0, np.zeros(3, f4):
+        with pytest.raises(ValueError, match="^result: is no result of .* is not known of a copy$"):
+            unset(other)
+    with pytest.raises(TypeError, match="^result: is list; expected an array or a tensor"):
+        unset([y])
+    del y
+    assert not any(map(_unset._is_alive, _unset._marks))
+
+
+def test_unset_of_tensors():
+    torch = pytest.importorskip("torch", reason="PyTorch cannot be imported (Debian: python3-torch)")
+    import npuquant.torch
+
+    x, ids = torch.ones(2, 4).bfloat16(), torch.tensor([[0], [2]], dtype=torch.int32)
+    y = npuquant.torch.npu_moe_init_routing_v2(x, ids, expert_num=3, active_expert_range=[0, 1])[0]
+    views = y.t(), y.detach().view(4, 2).t(), y[1:], y.view(torch.int16), y.unsqueeze(0).expand(3, 2, 4)
+    del y  # its views keep the memory
+    assert [unset(one).tolist() for one in views] == [
+        [[False, True]] * 4, [[False, False, True, True]] * 2, [[True] * 4], [[False] * 4, [True] * 4],
+        [[[False] * 4, [True] * 4]] * 3]
+    for copied in views[0].clone(), views[0].float(), views[0].contiguous(), views[0] + 0, torch.ones(3), x.to("meta"):
+        with pytest.raises(RuntimeError, match="^result: is no result of .* is not known of a copy$"):
+            unset(copied)
+    storage = views[0].untyped_storage() if hasattr(views[0], "untyped_storage") else views[0].storage()
+    storage.resize_(0)
+    for other in [torch.ones(2, 4).bfloat16() for _ in range(100)]:  # some may have the same memory
+        with pytest.raises(RuntimeError, match="not known of a copy"):
+            unset(other)
 
 
 OPERATORS = ["npu_grouped_matmul", "npu_moe_finalize_routing", "npu_moe_init_routing_v2", "npu_moe_re_routing",

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Operators of torch_npu of which the stand-in knows schemas, shapes and types, but no values; and strict."""
 import contextlib
+import copy
 import os
+import pickle
 import subprocess
 import sys
 import unittest.mock
@@ -11,6 +13,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch cannot be imported (Debian: python3-torch)")
 
+import npuquant.torch as operators  # noqa: E402
+import test_torch  # noqa: E402
 from npuquant import torch_npu as stand_in  # noqa: E402
 from npuquant.torch_npu import _declared  # noqa: E402
 
@@ -159,6 +163,64 @@ def everywhere(device, values, keywords):
 
 def test_every_row_has_a_call():
     assert {call[0] for call in CALLS} == set(_declared.ROWS)
+
+
+# ---- memory ----------------------------------------------------------------------------------------------------------
+
+
+class Subclass(torch.Tensor):
+    pass
+
+
+def tensors_in(*values):
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from tensors_in(*value)
+
+
+def made_anew(value, of, gradient):
+    """A value with new memory: tensors of a class, and if they can, with a gradient."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(made_anew(one, of, gradient) for one in value)
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.detach().clone().as_subclass(of).requires_grad_(gradient and value.is_floating_point())
+
+
+WITH_VALUES = [*((name, *call) for name, of_name in test_torch.calls().items() for call in of_name),
+               *(call[:3] for call in COMPUTED)]
+
+
+@pytest.mark.parametrize("name, values, keywords", WITH_VALUES, ids=[f"{i}-{call[0]}" for i, call in enumerate(WITH_VALUES)])
+@pytest.mark.parametrize("of", [torch.Tensor, Subclass])
+def test_memory_is_that_of_pytorch(name, values, keywords, of):
+    """Results, and arguments after the call, can do all that PyTorch's own tensors can."""
+    for context in contextlib.nullcontext, torch.no_grad, torch.inference_mode:
+        with context():
+            own, gradient = torch.ones(1), not name.endswith("_")  # a leaf with a gradient is not changed in place
+            given = [made_anew(one, of, gradient) for one in (list(values), list(keywords.values()))]
+            given[1] = dict(zip(keywords, given[1]))
+            arguments = [*tensors_in(given[0], *given[1].values())]
+            flags = [(one.requires_grad, one.is_leaf) for one in arguments]
+            function = getattr(operators if hasattr(operators, name) else stand_in, name)
+            results = [*tensors_in(function(*given[0], **given[1]))]
+            assert flags == [(one.requires_grad, one.is_leaf) for one in arguments]
+            assert results and all(type(one) is of for one in results)
+            # PyTorch's own operators move the elements, and so the gradients.
+            assert name.startswith("npu_scatter_nd") or not any(one.requires_grad for one in results)
+            assert all(one.is_inference() == own.is_inference() for one in results)
+            # PyTorch itself resizes no memory that it has shared.
+            for tensor in {one.data_ptr(): one.detach().as_subclass(torch.Tensor) for one in (*results, *arguments)}.values():
+                wanted = tensor.clone()
+                for copied in copy.deepcopy(tensor), pickle.loads(pickle.dumps(tensor)), tensor.pin_memory():
+                    assert torch.equal(copied, wanted)
+                storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
+                size = len(storage)
+                storage.resize_(0)
+                storage.resize_(size)
+                assert torch.equal(tensor.copy_(wanted).share_memory_(), wanted) and tensor.is_shared()
 
 
 # ---- shapes and types ------------------------------------------------------------------------------------------------
