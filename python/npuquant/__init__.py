@@ -30,11 +30,13 @@ except ImportError as error:
         f"npuquant: the compiled part of the package is missing or for another Python ({error}); install the package "
         "with pip, or take it from the folder python of a build"
     ) from error
-from ._arguments import ArgumentError, ArgumentTypeError, _of, check_quant_matmul, check_quant_scatter, listed
+from ._arguments import (ArgumentError, ArgumentTypeError, _of, check_quant_matmul, check_quant_scatter, listed,
+                         names_operator)
 from ._experts import (npu_moe_finalize_routing, npu_moe_init_routing_v2, npu_moe_re_routing, npu_moe_token_unpermute)
 from ._grouped import npu_grouped_matmul
 from ._library import NpuquantError, __version__, available_backends, backend, set_backend, version
 from ._matmul import product
+from ._moves import npu_moe_compute_expert_tokens, npu_moe_init_routing, npu_moe_token_permute
 from ._tensors import (INT8, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, TensorLike, arrays, described, output,
                        outputs, result_of, result_type, returned, shown, tensor, to_array, words_shape)
 from ._unset import unset
@@ -61,9 +63,12 @@ __all__ = [
     "npu_dynamic_quant_asymmetric",
     "npu_group_quant",
     "npu_grouped_matmul",
+    "npu_moe_compute_expert_tokens",
     "npu_moe_finalize_routing",
+    "npu_moe_init_routing",
     "npu_moe_init_routing_v2",
     "npu_moe_re_routing",
+    "npu_moe_token_permute",
     "npu_moe_token_unpermute",
     "npu_quant_matmul",
     "npu_quant_scatter",
@@ -120,6 +125,7 @@ def _only(name: str, value: Any, only: Any) -> None:
         raise ArgumentError(f"{name}: is {shown(value)}; expected {only!r}: {why}")
 
 
+@names_operator
 def npu_quantize(
     input: TensorLike,
     scales: TensorLike,
@@ -170,6 +176,7 @@ def npu_quantize(
     return returned(y, out)
 
 
+@names_operator
 def npu_group_quant(
     x: TensorLike,
     scale: TensorLike,
@@ -213,6 +220,7 @@ def npu_group_quant(
     return returned(y, out)
 
 
+@names_operator
 def npu_trans_quant_param(
     scale: TensorLike,
     offset: Optional[TensorLike] = None,
@@ -258,6 +266,7 @@ def _dynamic(operator: str, x: Any, dst_type: Any, quant_mode: Any, dst_type_max
     return mode, outputs(operator, x.shape, kind, out, quant_mode == "pertensor"), kind.words
 
 
+@names_operator
 def npu_dynamic_quant_asymmetric(
     x: Optional[TensorLike] = None,
     *,
@@ -309,6 +318,7 @@ def npu_dynamic_quant_asymmetric(
     return returned(made, out)
 
 
+@names_operator
 def npu_dynamic_quant(
     input: TensorLike,
     *,
@@ -365,6 +375,7 @@ def _block(columns: Any, round_mode: Any, row_block_size: Any, dst_type_max: Any
     return max(index(columns), 1) if hasattr(columns, "__index__") else 1
 
 
+@names_operator
 def npu_dynamic_block_quant(
     x: TensorLike,
     *,
@@ -418,6 +429,7 @@ def npu_dynamic_block_quant(
     return returned(made, out)
 
 
+@names_operator
 def npu_anti_quant(
     x: TensorLike,
     scale: TensorLike,
@@ -473,6 +485,7 @@ def npu_anti_quant(
     return returned(y, out)
 
 
+@names_operator
 def dequant(
     x: TensorLike,
     weight_scale: TensorLike,
@@ -514,6 +527,7 @@ def dequant(
     return returned(y, out)
 
 
+@names_operator
 def requant(
     x: TensorLike,
     words: TensorLike,
@@ -554,6 +568,7 @@ def requant(
     return returned(y, out)
 
 
+@names_operator
 def npu_quant_matmul(
     x1: TensorLike,
     x2: TensorLike,
@@ -638,6 +653,7 @@ def npu_quant_matmul(
     return returned(made, out)
 
 
+@names_operator
 def row_quant(v: TensorLike, rule: str) -> Tuple[np.ndarray, np.ndarray]:
     """Quantises rows as a fused operator of torch_npu does at its end; symmetric, with a scale for each row.
 
@@ -682,6 +698,7 @@ def row_quant(v: TensorLike, rule: str) -> Tuple[np.ndarray, np.ndarray]:
     return y, scale
 
 
+@names_operator
 def npu_quant_scatter(
     input: TensorLike,
     indices: TensorLike,

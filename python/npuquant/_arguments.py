@@ -2,21 +2,54 @@
 """Checks of arguments: of NumPy's arrays and of PyTorch's tensors, with values or without."""
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Sequence, Tuple
+import functools
+import inspect
+import operator
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple, TypeVar, cast
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
 
-class ArgumentError(ValueError, RuntimeError):
-    """An operator refuses an argument, whose name begins the message. torch_npu raises a RuntimeError then."""
+class _Refusal(RuntimeError):
+    """An operator refuses an argument: the message begins with the argument's name, and ends with the operator's."""
+
+    __module__ = "npuquant"
+    text: Optional[str] = None
+
+    def set_operator(self, name: str) -> None:
+        """Of operators that call each other, the last to set its name is the one that the user called."""
+        self.text = self.text or str(self)
+        self.args = (f"{self.text} [{name}]",)
+
+
+class ArgumentError(_Refusal, ValueError):
+    """An operator refuses an argument. torch_npu raises a RuntimeError then."""
 
     __module__ = "npuquant"
 
 
-class ArgumentTypeError(TypeError, RuntimeError):
-    """An operator refuses the type of an argument, whose name begins the message."""
+class ArgumentTypeError(_Refusal, TypeError):
+    """An operator refuses the type of an argument."""
 
     __module__ = "npuquant"
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def names_operator(function: _Function, name: str = "") -> _Function:
+    """A function whose refusals end with its name, or with another."""
+    name = name or function.__name__
+
+    @functools.wraps(function)
+    def call(*values: Any, **keywords: Any) -> Any:
+        try:
+            return function(*values, **keywords)
+        except _Refusal as error:
+            error.set_operator(name)
+            raise
+
+    return cast(_Function, call)
 
 
 #: The types of the operators' tensors.
@@ -33,6 +66,68 @@ def _expect(condition: Any, argument: str, text: str) -> None:
 def listed(words: Sequence[str]) -> str:
     """Words in a message: a, b or c."""
     return " or ".join(", ".join(dict.fromkeys(words)).rsplit(", ", 1))
+
+
+# ---- numbers and words -----------------------------------------------------------------------------------------------
+
+
+def shown(value: Any) -> str:
+    """A value in a message: its text, or its type if the text is long."""
+    text = repr(value)
+    return text if len(text) <= 80 and "\n" not in text else type(value).__name__
+
+
+def _bool(value: Any) -> bool:
+    if type(value).__name__ not in ("bool", "bool_"):  # NumPy's has had both names
+        raise TypeError
+    return bool(value)
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+#: By the annotation of a function's argument: the value that the function gets, and what a message expects.
+_KINDS: Dict[str, Tuple[Callable[[Any], Any], str]] = {
+    "int": (operator.index, "an integer"),
+    "bool": (_bool, "a bool"),
+    "str": (_string, "a string"),
+    "Sequence[int]": (lambda value: [operator.index(one) for one in value], "a list of integers"),
+}
+
+
+def as_annotated(argument: str, value: Any, annotation: str, default: Any = None) -> Any:
+    """A number or a word as its annotation says; values of all other annotations unchanged. Where None is allowed, it
+    stands for the default."""
+    optional = annotation.startswith("Optional[")
+    convert, expected = _KINDS.get(annotation[len("Optional["):-1] if optional else annotation, (None, ""))
+    if convert is None:
+        return value
+    if optional and value is None:
+        return default
+    try:
+        return convert(value)
+    except (TypeError, ValueError):
+        expected += " or None" * optional
+        raise ArgumentTypeError(f"{argument}: is {shown(value)}; expected {expected}") from None
+
+
+def _options(function: _Function) -> _Function:
+    """A function that takes as its numbers and words what their annotations say, and whose refusals end with its name."""
+    parameters = inspect.signature(function).parameters
+
+    def read(name: str, value: Any) -> Any:
+        parameter = parameters.get(name)  # Python says what is not there
+        return value if parameter is None else as_annotated(name, value, parameter.annotation, parameter.default)
+
+    @functools.wraps(function)
+    def call(*values: Any, **keywords: Any) -> Any:
+        first = [*map(read, parameters, values)]
+        return function(*first, *values[len(first):], **{name: read(name, value) for name, value in keywords.items()})
+
+    return names_operator(cast(_Function, call))
 
 
 # ---- types -----------------------------------------------------------------------------------------------------------
@@ -96,7 +191,8 @@ def _one_of(argument: str, value: Any, *expected: Any) -> None:
 def is_transposed(matrix: Any) -> bool:
     """Whether the last two dimensions lie in memory the other way round."""
     strides = matrix.stride() if hasattr(matrix, "stride") else [n // matrix.itemsize for n in matrix.strides]
-    return len(strides) > 1 and strides[-2] == 1 and strides[-1] == matrix.shape[-2]
+    turned = len(strides) > 1 and strides[-2] == 1 and strides[-1] == matrix.shape[-2]
+    return turned and not (matrix.shape[-2] == 1 and matrix.shape[-1] == 1)  # one element lies in both ways
 
 
 def _ceiling(extent: int, of: int) -> int:

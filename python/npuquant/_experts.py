@@ -13,8 +13,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 import numpy as np
 
 from . import _native
-from ._arguments import _ceiling, _expect, _of, _one_of, _shape, _type_of
-from ._tensors import INPUTS, TensorLike, arrays, from_float, to_float
+from ._arguments import _ceiling, _expect, _of, _one_of, _options, _shape, _type_of, listed
+from ._tensors import INPUTS, TensorLike, arrays, described, from_float, name_of, to_float
 from ._unset import mark
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
@@ -62,6 +62,11 @@ def _within(argument: str, indices: np.ndarray, rows: int, least: int = 0) -> No
 _ROUTED = {-1: (None, 0), 0: ("int8", 0), 1: ("int8", 0), 2: ("float8_e5m2", 32), 3: ("float8_e4m3fn", 32)}
 
 
+def is_routing_defined(a: Any) -> bool:
+    """Whether the values of such a call are known. Only quant_mode -1 reads x_dtype."""
+    return a.quant_mode in (0, 1) or (a.quant_mode == -1 and (a.x_dtype is None or name_of(a.x_dtype) == _type_of(a.x)))
+
+
 def experts_of(a: Any) -> Tuple[Any, Any]:
     """The experts whose tokens are taken: the first, and the one behind the last."""
     first, end = a.active_expert_range or (0, a.expert_num)
@@ -79,6 +84,8 @@ def init_routing(a: Any, meta: bool = False) -> List[Made]:
     _one_of("row_idx_type", a.row_idx_type, 0, 1)
     if a.quant_mode not in _ROUTED:
         raise NotImplementedError(f"quant_mode: is {a.quant_mode}; npuquant knows the shapes of -1 to 3")
+    _expect(a.quant_mode != 1 or a.x_dtype is None or name_of(a.x_dtype) != "int4", "x_dtype",
+            "is int4; expected another type with quant_mode 1")
     tokens, columns = a.x.shape
     limit = 5120 if a.expert_tokens_num_type == 2 else 10240
     _expect(1 <= a.expert_num <= limit, "expert_num", f"is {a.expert_num}; expected 1 to {limit}")
@@ -95,6 +102,8 @@ def init_routing(a: Any, meta: bool = False) -> List[Made]:
     if a.drop_pad_mode == 1:
         _expect(1 <= a.expert_capacity <= tokens, "expert_capacity",
                 f"is {a.expert_capacity}; expected 1 to {tokens}, which is the number of rows of x")
+        _expect(a.expert_num * a.expert_capacity <= 2**31 - 1, "expert_capacity", f"is {a.expert_capacity}; expected "
+                f"at most {(2**31 - 1) // a.expert_num}, as the numbers of all experts' rows are int32")
         _expect(first == 0 and end == a.expert_num, "active_expert_range",
                 f"is {[first, end]}; expected all experts with drop_pad_mode 1")
         _expect(a.row_idx_type == 0, "row_idx_type", "is 1; expected 0 with drop_pad_mode 1")
@@ -173,6 +182,7 @@ def _count_tokens(a: Any, made: Made, counts: np.ndarray, first: int) -> np.ndar
     return mark(pairs, np.arange(len(pairs)) > len(counts))
 
 
+@_options
 def npu_moe_init_routing_v2(
     x: TensorLike, expert_idx: TensorLike, *, scale: Optional[TensorLike] = None, offset: Optional[TensorLike] = None,
     active_num: int = -1, expert_capacity: int = -1, expert_num: int = -1, drop_pad_mode: int = 0,
@@ -199,7 +209,7 @@ def npu_moe_init_routing_v2(
         quant_mode: -1 none; 0 npu_quantize() with div_mode=False; 1 row_quant() of x * scale.
         active_expert_range: the first expert and the one behind the last; empty for all.
         row_idx_type: 0: expanded_row_idx has the row of each position, -1 if there is none. 1: the position of each row.
-        x_dtype: None: others are of the series Ascend 950.
+        x_dtype: None, or the type of x: others are of the series Ascend 950.
         cann: the software whose rounding of rows is meant, "9.0" for this version and later, or "8.5" for this and
             earlier. With 9.0, too, rows of more than 9,300 columns are rounded as with 8.5, since the device cuts them.
             The device does so from about 14,000 columns on if it sorts on one core.
@@ -224,8 +234,9 @@ def npu_moe_init_routing_v2(
     a = _read(locals(), ("x", "expert_idx"), ("scale", "offset"))
     a.active_expert_range = list(a.active_expert_range)
     expanded, index, counted, scales = init_routing(a)
-    if a.quant_mode > 1 or a.x_dtype is not None:
-        raise NotImplementedError("quant_mode, x_dtype: select types that npuquant does not define")
+    if not is_routing_defined(a):
+        raise NotImplementedError(f"quant_mode, x_dtype: are {a.quant_mode} and {described(a.x_dtype)}, which select "
+                                  "types that npuquant does not define")
     _one_of("cann", a.cann, "9.0", "8.5")
     first, end = experts_of(a)
     ids, k = a.expert_idx.reshape(-1), a.expert_idx.shape[1]
@@ -274,8 +285,18 @@ def npu_moe_init_routing_v2(
 # ---- npu_moe_re_routing ----------------------------------------------------------------------------------------------
 
 
+#: What tokens' bytes may be. Two elements of four bits are in a byte.
+_BYTES = ("hifloat8", "float4_e2m1fn_x2", "float4_e1m2fn_x2")
+
+
 def re_routing(a: Any) -> List[Made]:
-    _of("tokens", a.tokens, *_FLOATS, "int8")
+    if a.tokens_dtype is None:
+        _of("tokens", a.tokens, *_FLOATS, "int8")
+    else:
+        name = name_of(a.tokens_dtype)
+        _expect(name in _BYTES, "tokens_dtype", f"is {described(a.tokens_dtype)}; expected None, or "
+                f"{listed(_BYTES)}")
+        _of("tokens", a.tokens, "uint8", "int8", why=f", the bytes of {name}")
     _shape("tokens", a.tokens, None, None)
     _of("expert_token_num_per_rank", a.expert_token_num_per_rank, "int32", "int64")
     _shape("expert_token_num_per_rank", a.expert_token_num_per_rank, None, None)
@@ -284,22 +305,26 @@ def re_routing(a: Any) -> List[Made]:
     _shape("per_token_scales", a.per_token_scales, rows)
     _one_of("expert_token_num_type", a.expert_token_num_type, 1)
     _one_of("idx_type", a.idx_type, 0)
-    return [Made(tuple(a.tokens.shape), _type_of(a.tokens)), Made((rows,), "float32"), Made((rows,), "int32"),
+    kind = _type_of(a.tokens) if a.tokens_dtype is None else "uint8"
+    return [Made(tuple(a.tokens.shape), kind), Made((rows,), "float32"), Made((rows,), "int32"),
             Made((a.expert_token_num_per_rank.shape[1],), _type_of(a.expert_token_num_per_rank))]
 
 
+@_options
 def npu_moe_re_routing(
     tokens: TensorLike, expert_token_num_per_rank: TensorLike, *, per_token_scales: Optional[TensorLike] = None,
-    expert_token_num_type: int = 1, idx_type: int = 0,
+    expert_token_num_type: int = 1, idx_type: int = 0, tokens_dtype: Any = None,
 ) -> Tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Brings rows that came by rank and expert into the order of experts and ranks. Rows of one of each stay in order.
 
     Args:
-        tokens: [A, H], float32, float16, bfloat16 or int8.
+        tokens: [A, H], float32, float16, bfloat16 or int8; with a tokens_dtype uint8 or int8.
         expert_token_num_per_rank: int32 or int64 [N, E]: how many rows of each rank each expert has.
         per_token_scales: None, or float32 [A].
         expert_token_num_type: 1.
         idx_type: 0.
+        tokens_dtype: None, or "hifloat8", "float4_e2m1fn_x2" or "float4_e1m2fn_x2" for bytes of these types, which
+            come as uint8.
 
     Returns:
         The rows, their scales, the row of tokens that each comes from (int32), and how many rows each expert has.
@@ -314,13 +339,13 @@ def npu_moe_re_routing(
     rows, scales, index, sums = (one.zeros() for one in re_routing(a))
     counts, argument = a.expert_token_num_per_rank, "expert_token_num_per_rank"
     _expect(not counts.size or counts.min() >= 0, argument, "has a negative number; expected 0 or more")
-    used = int(counts.sum())
+    used = sum(counts.reshape(-1).tolist())  # NumPy's sum has 64 bits
     _expect(used <= len(rows), argument, f"has the sum {used}; expected at most {len(rows)}, which is tokens' rows")
     begins = (np.cumsum(counts.reshape(-1)) - counts.reshape(-1)).reshape(counts.shape)
     by_expert = [np.arange(begin, begin + count) for begin, count in zip(begins.T.flat, counts.T.flat)]
     source = np.concatenate([np.zeros(0, np.int64), *by_expert])
     sums[...] = counts.sum(axis=0)
-    rows[:used], index[:used] = a.tokens[source], source
+    rows[:used], index[:used] = a.tokens.view(rows.dtype)[source], source
     if a.per_token_scales is not None:
         scales[:used] = a.per_token_scales[source]
     behind = np.arange(len(rows)) >= used
@@ -363,6 +388,7 @@ def _sum_slots(tokens: np.ndarray, indices: np.ndarray, probs: Optional[np.ndarr
     return from_float(total, _type_of(tokens))
 
 
+@_options
 def npu_moe_token_unpermute(
     permuted_tokens: TensorLike, sorted_indices: TensorLike, probs: Optional[TensorLike] = None,
     padded_mode: bool = False, restore_shape: Optional[Sequence[int]] = None,
@@ -376,7 +402,7 @@ def npu_moe_token_unpermute(
 
     Args:
         permuted_tokens: float32, float16 or bfloat16 [P, H].
-        sorted_indices: int32 [n * k], not negative.
+        sorted_indices: int32 [n * k], not negative unless the slot's probability is 0.
         probs: None, which means k = 1 and no product, or float32, float16 or bfloat16 [n, k], k at most 512.
         padded_mode: False.
         restore_shape: has no effect, as on the device.
@@ -390,9 +416,10 @@ def npu_moe_token_unpermute(
     """
     a = _read(locals(), ("permuted_tokens", "sorted_indices"), ("probs",))
     made = token_unpermute(a)[0]
-    _within("sorted_indices", a.sorted_indices, 2**31)
-    indices = a.sorted_indices.reshape(made.shape[0], 1 if a.probs is None else a.probs.shape[1])
-    return _sum_slots(a.permuted_tokens, indices, None if a.probs is None else to_float(a.probs))
+    probs = None if a.probs is None else to_float(a.probs)
+    indices = a.sorted_indices.reshape(made.shape[0], 1 if probs is None else probs.shape[1])
+    _within("sorted_indices", indices if probs is None else indices[probs != 0], 2**31)
+    return _sum_slots(a.permuted_tokens, indices, probs)
 
 
 # ---- npu_moe_finalize_routing ----------------------------------------------------------------------------------------
@@ -450,10 +477,11 @@ def _finalize(a: Any, rows: np.ndarray, indices: np.ndarray) -> np.ndarray:
     return from_float(total, _type_of(rows))
 
 
+@_options
 def npu_moe_finalize_routing(
     expanded_permuted_rows: TensorLike, skip1: Optional[TensorLike], skip2: Optional[TensorLike],
     bias: Optional[TensorLike], scales: Optional[TensorLike], expanded_src_to_dst_row: TensorLike,
-    export_for_source_row: Optional[TensorLike], drop_pad_mode: int = 0, k: int = 1,
+    export_for_source_row: Optional[TensorLike], drop_pad_mode: Optional[int] = 0, k: Optional[int] = 1,
 ) -> np.ndarray:
     """Sums the k rows of each token, with the bias of the expert and a scale, onto what skips the experts.
 

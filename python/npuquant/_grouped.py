@@ -7,7 +7,8 @@ from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ._arguments import ArgumentTypeError, _expect, _of, _one_of, _shape, _type_of, is_transposed, listed
+from ._arguments import (ArgumentTypeError, _expect, _of, _one_of, _options, _shape, _type_of, as_annotated,
+                         is_transposed, listed)
 from ._experts import Made
 from ._matmul import product
 from ._tensors import PRODUCTS, TensorLike, arrays, result_type, to_array
@@ -200,6 +201,7 @@ def _multiply(a: Any, x: np.ndarray, expert: int, per_token_scale: Optional[np.n
         dequant(sums, scale, per_token_scale, bias, dtype="bfloat16" if y.dtype == np.uint16 else y.dtype, out=y)
 
 
+@_options
 def npu_grouped_matmul(
     x: Sequence[TensorLike], weight: Sequence[TensorLike], *, bias: Optional[Sequence[TensorLike]] = None,
     scale: Optional[Sequence[TensorLike]] = None, offset: Any = None, antiquant_scale: Any = None,
@@ -251,11 +253,14 @@ def npu_grouped_matmul(
     """
     given = locals()
     for name in _LISTS:
-        if not isinstance(given[name], (list, tuple, type(None))):
-            raise ArgumentTypeError(f"{name}: is {type(given[name]).__name__}; expected a list of arrays")
+        if not isinstance(given[name], (list, tuple) if name in ("x", "weight") else (list, tuple, type(None))):
+            found = None if given[name] is None else type(given[name]).__name__
+            raise ArgumentTypeError(f"{name}: is {found}; expected a list of arrays")
         given[name] = given[name] and [to_array(f"{name}[{i}]", one) for i, one in enumerate(given[name])]
     a = SimpleNamespace(**given)
-    if not _is_older(a):
+    if _is_older(a):
+        a.group_list = as_annotated("group_list", a.group_list, "Sequence[int]")
+    else:
         a.group_list = arrays(given, (), ("group_list",))["group_list"]
     if a.x and a.weight and not is_defined(a):
         raise NotImplementedError("x, weight, act_type: npuquant defines the values of int8 matrices without activation")

@@ -13,7 +13,7 @@ from typing import Any, Iterator, Optional, Tuple
 import numpy as np
 
 from . import _native
-from ._arguments import BFLOAT16, ArgumentTypeError, wrong_type
+from ._arguments import BFLOAT16, ArgumentError, ArgumentTypeError, wrong_type
 from ._tensors import shown, to_array
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
@@ -117,7 +117,7 @@ def _refuse(status: str, message: str, argument: Optional[str] = None, array: An
 def _bind(loaded: Any) -> None:
     """Makes the operators call this library."""
     addresses = (ctypes.cast(getattr(loaded, function), ctypes.c_void_p).value for function in _native.FUNCTIONS)
-    _native.bind(tuple(addresses), np.ndarray, to_array, _refuse)
+    _native.bind(tuple(addresses), np.ndarray, to_array, _refuse, ArgumentError, ArgumentTypeError)
 
 
 library = _load()

@@ -41,6 +41,8 @@ _Static_assert(sizeof library == FUNCTION_COUNT * sizeof(void *), "a structure o
 static PyObject *array_type; /* numpy.ndarray */
 static PyObject *to_array;   /* to_array(argument, value, write): an array of any other tensor */
 static PyObject *refuse;     /* refuse(status, message, argument, array): raises the library's error */
+static PyObject *value_error; /* of an argument */
+static PyObject *type_error;
 
 /* ---- the operators --------------------------------------------------------------------------------------------- */
 
@@ -163,7 +165,7 @@ static bool take_buffer(const char *name, const Py_buffer *buffer, npuq_tensor *
         tensor->shape[d] = buffer->shape[d];
         tensor->strides[d] = buffer->strides[d] / buffer->itemsize;
         if (buffer->strides[d] % buffer->itemsize != 0 && buffer->shape[d] > 1 && buffer->len > 0) {
-            PyErr_Format(PyExc_ValueError, "%s: stride %d is %zd bytes; expected a multiple of %zd", name, d,
+            PyErr_Format(value_error, "%s: stride %d is %zd bytes; expected a multiple of %zd", name, d,
                          buffer->strides[d], buffer->itemsize);
             return false;
         }
@@ -394,17 +396,17 @@ static bool take_integer(const char *name, PyObject *value, int bits, int64_t *n
 
     index = PyIndex_Check(value) ? PyNumber_Index(value) : NULL;
     if (!index) { /* an array of several numbers fails only here */
-        PyErr_Format(PyExc_TypeError, "%s: is %s; expected an integer", name, Py_TYPE(value)->tp_name);
+        PyErr_Format(type_error, "%s: is %s; expected an integer", name, Py_TYPE(value)->tp_name);
         return false;
     }
     wide = PyLong_AsLongLongAndOverflow(index, &overflow);
     Py_DECREF(index);
     if (overflow) { /* the number may have more digits than Python prints */
-        PyErr_Format(PyExc_ValueError, "%s: is too large a number; expected an int%d", name, bits);
+        PyErr_Format(value_error, "%s: is too large a number; expected an int%d", name, bits);
         return false;
     }
     if (bits == 32 && (wide < INT32_MIN || wide > INT32_MAX)) {
-        PyErr_Format(PyExc_ValueError, "%s: is %lld; expected an int32", name, wide);
+        PyErr_Format(value_error, "%s: is %lld; expected an int32", name, wide);
         return false;
     }
     *number = wide;
@@ -422,15 +424,16 @@ bool take_int32(const char *name, PyObject *value, int32_t *number)
 
 static bool take_real(const char *name, PyObject *value, float *number)
 {
-    const double wide = PyFloat_AsDouble(value);
+    const bool is_array = (PyObject *)Py_TYPE(value) == array_type; /* of which NumPy warns, even of one element */
+    const double wide = is_array ? -1.0 : PyFloat_AsDouble(value);
 
     *number = (float)wide;
-    if (wide == -1.0 && PyErr_Occurred()) {
-        PyErr_Format(PyExc_TypeError, "%s: is %s; expected a number", name, Py_TYPE(value)->tp_name);
+    if (is_array || (wide == -1.0 && PyErr_Occurred())) {
+        PyErr_Format(type_error, "%s: is %s; expected a number", name, Py_TYPE(value)->tp_name);
         return false;
     }
     if (isinf(*number) && !isinf(wide)) {
-        PyErr_Format(PyExc_ValueError, "%s: is %S; expected -3.4e+38 to 3.4e+38, the range of float32", name, value);
+        PyErr_Format(value_error, "%s: is %S; expected -3.4e+38 to 3.4e+38, the range of float32", name, value);
         return false;
     }
     return true;
@@ -547,17 +550,17 @@ static PyObject *call_operator(PyObject *capsule, PyObject *const *values, Py_ss
     Py_RETURN_NONE;
 }
 
-/* bind(addresses, array_type, to_array, refuse): addresses in the order of FUNCTIONS */
+/* bind(addresses, array_type, to_array, refuse, value_error, type_error): addresses in the order of FUNCTIONS */
 static PyObject *bind(PyObject *module, PyObject *given)
 {
     PyObject *addresses;
-    PyObject *type;
-    PyObject *to;
-    PyObject *refusal;
+    PyObject *others[5];
+    PyObject **const kept[] = {&array_type, &to_array, &refuse, &value_error, &type_error};
     void *functions[FUNCTION_COUNT];
 
     (void)module;
-    if (!PyArg_ParseTuple(given, "O!OOO", &PyTuple_Type, &addresses, &type, &to, &refusal)) {
+    if (!PyArg_ParseTuple(given, "O!OOOOO", &PyTuple_Type, &addresses, &others[0], &others[1], &others[2], &others[3],
+                          &others[4])) {
         return NULL;
     }
     for (Py_ssize_t i = 0; i < FUNCTION_COUNT; i++) {
@@ -568,12 +571,10 @@ static PyObject *bind(PyObject *module, PyObject *given)
         }
     }
     memcpy(&library, functions, sizeof library);
-    Py_INCREF(type);
-    Py_XSETREF(array_type, type);
-    Py_INCREF(to);
-    Py_XSETREF(to_array, to);
-    Py_INCREF(refusal);
-    Py_XSETREF(refuse, refusal);
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        Py_INCREF(others[i]);
+        Py_XSETREF(*kept[i], others[i]);
+    }
     Py_RETURN_NONE;
 }
 

@@ -14,10 +14,10 @@ from ._tensors import DEVICE_TYPES, _NUMBERS, described
 
 
 def bound(schema: Any, values: Sequence[Any], keywords: Dict[str, Any]) -> SimpleNamespace:
-    """The arguments by name, with the defaults, which PyTorch leaves out."""
+    """The arguments by name, with the defaults, which PyTorch leaves out, and which None stands for."""
     arguments = {argument.name: argument.default_value for argument in schema.arguments}
-    arguments.update(zip(arguments, values))
-    return SimpleNamespace(**{**arguments, **keywords})
+    given = {**dict(zip(arguments, values)), **keywords}
+    return SimpleNamespace(**{**arguments, **{name: value for name, value in given.items() if value is not None}})
 
 
 _BYTES = {"hifloat8": 1, "float8_e8m0fnu": 1, "float4_e2m1fn_x2": 2, "float4_e1m2fn_x2": 2}

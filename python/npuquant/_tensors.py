@@ -2,6 +2,7 @@
 """Tensors and types of the operators: as NumPy arrays of the same memory, and as NumPy's types."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import sys
@@ -12,7 +13,7 @@ import numpy as np
 from npuquant_cli.operators import OPERATORS, extents
 
 from . import _native
-from ._arguments import BFLOAT16, ArgumentError, ArgumentTypeError, listed, unless_implemented
+from ._arguments import BFLOAT16, ArgumentError, ArgumentTypeError, listed, shown, unless_implemented
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
@@ -113,12 +114,6 @@ def _number(dtype: Any) -> Optional[int]:
     return int(dtype) if isinstance(dtype, (int, np.integer)) and not isinstance(dtype, bool) else None
 
 
-def shown(value: Any) -> str:
-    """A value in a message: its text, or its type if the text is long."""
-    text = repr(value)
-    return text if len(text) <= 80 and "\n" not in text else type(value).__name__
-
-
 def described(dtype: Any) -> str:
     """A dtype in a message: a number with the name of the type that the number stands for."""
     number = _number(dtype)
@@ -127,6 +122,20 @@ def described(dtype: Any) -> str:
     if number in DEVICE_TYPES:
         return f"torch_npu.{DEVICE_TYPES[number]} ({number})"
     return f"{number} ({_NUMBERS[number]})" if number in _NUMBERS else str(number)
+
+
+def name_of(dtype: Any) -> str:
+    """The name of a type of NumPy or PyTorch, or of a number of PyTorch's or torch_npu's; other values as text."""
+    name = str(dtype)
+    name = name[len("torch."):] if name.startswith("torch.") else name  # PyTorch need not be installed
+    number = _number(dtype)
+    if number is not None:
+        return DEVICE_TYPES.get(number) or _NUMBERS.get(number, name)
+    if name not in _NAMED:
+        with contextlib.suppress(Exception):  # NumPy says no in several of them, SyntaxError among them
+            native = np.dtype(dtype)
+            return native.name if native.isnative else name
+    return name
 
 
 def result_type(argument: str, dtype: Any, results: Results, expected: Optional[str] = None) -> Result:
@@ -139,20 +148,8 @@ def result_type(argument: str, dtype: Any, results: Results, expected: Optional[
         return results[key]
     except (KeyError, TypeError):  # TypeError: has no hash
         pass
-    name = str(dtype)
-    # PyTorch need not be installed to be understood.
-    name = name[len("torch."):] if name.startswith("torch.") else name
-    if name not in results:
-        try:
-            number = _number(dtype)
-            if number is not None and number != _INT4:
-                name = DEVICE_TYPES.get(number) or _NUMBERS[number]
-            elif number is None:
-                native = np.dtype(dtype)
-                name = native.name if native.isnative else name
-        except Exception:  # NumPy says no in several of them, SyntaxError among them
-            pass
-    # np.dtype(None) is float64, which is not here either.
+    # torch_npu.int4, a number, is no type of a result. np.dtype(None) is float64, which is not here either.
+    name = str(dtype) if _number(dtype) == _INT4 else name_of(dtype)
     if name not in results:
         of_torch = type(dtype).__module__ == "torch" and name not in _NAMED
         missing = dtype is not None and (name in _ELSEWHERE or (of_torch and name[0] != "q"))

@@ -26,7 +26,7 @@ import npuquant
 from npuquant_cli.operators import OPERATORS, extents
 
 from . import _native
-from ._arguments import ArgumentError, ArgumentTypeError, check_quant_matmul, check_quant_scatter
+from ._arguments import ArgumentError, ArgumentTypeError, check_quant_matmul, check_quant_scatter, names_operator
 from ._shapes import bound, quant_matmul_undefined
 from ._tensors import (FLOATING, INPUTS, INT8, PRODUCTS, QUANTISED, Maker, Result, Results, Unknown, described,
                        result_of, result_type, words_shape)
@@ -35,8 +35,8 @@ from ._unset import mark_copy
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
 #: Operators for mixtures of experts. The stand-in has their rows: of two it knows more types than have values.
-_EXPERTS = ("npu_grouped_matmul", "npu_moe_finalize_routing", "npu_moe_init_routing_v2", "npu_moe_re_routing",
-            "npu_moe_token_unpermute")
+_EXPERTS = ("npu_grouped_matmul", "npu_moe_compute_expert_tokens", "npu_moe_finalize_routing", "npu_moe_init_routing",
+            "npu_moe_init_routing_v2", "npu_moe_re_routing", "npu_moe_token_permute", "npu_moe_token_unpermute")
 
 __all__ = [
     "dequant",
@@ -118,12 +118,12 @@ def _array(value: Any) -> Any:
     return Unknown(f"{value.dtype}, {value.layout}, on {value.device}".replace("torch.", ""))
 
 
-_empty = torch.empty  # a script may replace it
+_empty, _CPU = torch.empty, torch.device("cpu")  # a script may replace the function; the name would take 2 us a call
 
 
 def _new(shape: Tuple[int, ...], dtype: np.dtype) -> Tensor:
     """Memory for a result, of which PyTorch is the owner: so scripts can resize and share it."""
-    return _empty(shape, dtype=_OF_NUMPY[dtype], device="cpu")
+    return _empty(shape, dtype=_OF_NUMPY[dtype], device=_CPU)
 
 
 _NEW = Maker(_new)
@@ -419,10 +419,10 @@ def _register(library: torch.library.Library) -> Dict[str, Callable[..., Any]]:
         types, names = zip(*[argument.partition("=")[0].split() for argument in arguments.partition(")")[0].split(", ")
                              if argument != "*"])
         tensors = names[:types.count("Tensor")]  # those that may not be None come first
-        shape_kernel = _shape_kernel(names, tensors, shape)
+        shape_kernel = names_operator(_shape_kernel(names, tensors, shape), name)
         library.define(schema)
         # On every device and in every layout: what it cannot read is refused by the argument's name.
-        library.impl(name, _kernel(tensors, function), "CompositeExplicitAutograd")
+        library.impl(name, names_operator(_kernel(tensors, function), name), "CompositeExplicitAutograd")
         library.impl(name, shape_kernel, "Meta")
         # No gradient is defined, and none is missing: without this PyTorch 2 warns of it, and PyTorch 1 has no kernel
         # for tensors on the device "meta" whose gradient could be wanted.
@@ -430,7 +430,7 @@ def _register(library: torch.library.Library) -> Dict[str, Callable[..., Any]]:
             library.impl(name, torch.library.fallthrough_kernel, "Autograd")
         else:
             library.impl(name, shape_kernel, "AutogradMeta")
-        functions[name] = _function(getattr(torch.ops.npuquant, name), names, types, function)
+        functions[name] = names_operator(_function(getattr(torch.ops.npuquant, name), names, types, function), name)
     return functions
 
 
@@ -466,6 +466,7 @@ def npu_trans_quant_param(scale: Tensor, offset: Optional[Tensor] = None, round_
     return _operators.npu_trans_quant_param(scale, offset, round_mode)
 
 
+@names_operator
 def npu_dynamic_quant_asymmetric(
         x: Optional[Tensor] = None, *, smooth_scales: Optional[Tensor] = None, group_index: Optional[Tensor] = None,
         dst_type: Any = None, quant_mode: str = "pertoken", dst_type_max: float = 0.0,

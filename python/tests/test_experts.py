@@ -345,6 +345,124 @@ def test_layer_of_the_page():
         assert (_array(y) == layer(*map(_array, given), *experts)).all()
 
 
+# ---- moves -----------------------------------------------------------------------------------------------------------
+
+
+def sorted_positions(ids):
+    """The positions by expert; those of one expert stay in order."""
+    flat = ids.reshape(-1).tolist()
+    return [p for expert in sorted(set(flat)) for p, one in enumerate(flat) if one == expert]
+
+
+def strided(array):
+    """The same values with other strides."""
+    return np.stack([array, array], -1)[..., 0]
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("active_num", [0, 2, 5, 9])
+def test_init_routing_of_version_1(kind, active_num):
+    n, k = 5, 3
+    x, ids = random_rows((n, 4), kind), rng.integers(-2, 6, (n, k)).astype(i4)
+    for numbers in np.arange(n * k, dtype=i4).reshape(k, n).T, rng.permutation(n * k).astype(i4).reshape(n, k):
+        rows, index, experts = npuquant.npu_moe_init_routing(strided(x), strided(numbers), ids[::-1][::-1], active_num)
+        order = sorted_positions(ids)
+        taken = [numbers.reshape(-1)[p] for p in order]
+        assert rows.tobytes() == b"".join(x[r % n].tobytes() for r in taken[:min(n, active_num) * k])
+        assert rows.shape == (min(n, active_num) * k, 4) and experts.tolist() == [ids.reshape(-1)[p] for p in order]
+        assert [index[r] for r in taken] == list(range(n * k)) and index.dtype == experts.dtype == i4
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16", "int8"])
+@pytest.mark.parametrize("wanted", [None, 0, 7, 99, -1, -14])
+def test_token_permute(kind, wanted):
+    n, k = 5, 3
+    tokens, ids = random_rows((n, 4), kind), rng.integers(-2, 6, (n, k)).astype(i8)
+    rows, index = npuquant.npu_moe_token_permute(strided(tokens), strided(ids), wanted)
+    order = sorted_positions(ids)
+    count = {None: 15, 0: 15, 7: 7, 99: 15, -1: 14, -14: 1}[wanted]
+    assert rows.shape == (count, 4) and rows.flags.c_contiguous
+    assert rows.tobytes() == b"".join(tokens[p // k].tobytes() for p in order[:count])
+    assert [index[p] for p in order] == list(range(n * k))
+    one, _ = npuquant.npu_moe_token_permute(tokens, ids[:, 0].astype(i4))
+    assert one.tobytes() == b"".join(tokens[p].tobytes() for p in sorted_positions(ids[:, 0]))
+    if wanted is None and kind != "int8":  # and back
+        back = npuquant.npu_moe_token_unpermute(rows, index, np.tile(np.array([[0, 1, 0]], f4), (n, 1)))
+        assert (floats(back) == floats(tokens)).all()
+
+
+def test_moves_by_hand():
+    a, b, c = [1.0], [2.0], [3.0]
+    x, ids = np.array([a, b, c], f4), np.array([[2, 0], [0, 3], [2, 0]], i4)
+    by_slot, by_token = np.array([[0, 3], [1, 4], [2, 5]], i4), np.arange(6, dtype=i4).reshape(3, 2)
+    for numbers, active, rows, index in ((by_slot, 3, [a, b, c, a, c, b], [3, 1, 4, 0, 5, 2]),
+                                         (by_slot, 2, [a, b, c, a], [3, 1, 4, 0, 5, 2]),
+                                         (by_token, 3, [b, c, c, a, b, a], [3, 0, 1, 5, 4, 2])):
+        made = npuquant.npu_moe_init_routing(x, numbers, ids, active)
+        assert [one.tolist() for one in made] == [rows, index, [0, 0, 0, 2, 2, 3]]
+    counts = npuquant.npu_moe_compute_expert_tokens
+    for given, experts, wanted in (([0, 0, 0, 2, 2, 3], 4, [3, 3, 5, 6]), ([0, 0, 0, 2, 2, 3], 3, [3, 3, 5]),
+                                   ([0, 0, 0, 2, 2, 3], 6, [3, 3, 5, 6, 6, 6]), ([2, 2], 4, [0, 0, 2, 2]),
+                                   ([], 2, [0, 0]), ([1, 999], 257, [0] + [1] * 256)):
+        made = counts(np.array(given, i4), experts)
+        assert made.tolist() == wanted and made.dtype == i4
+    rows, index = npuquant.npu_moe_token_permute(x, ids)
+    assert (rows.tolist(), index.tolist()) == ([a, b, c, a, c, b], [3, 0, 1, 5, 4, 2])
+    rows, index = npuquant.npu_moe_token_permute(x, np.array([1, -1, 0]))
+    assert (rows.tolist(), index.tolist()) == ([b, c, a], [2, 0, 1])
+
+
+def test_moves_of_nothing():
+    x, ids = np.ones((0, 4), f4), np.ones((0, 2), i4)
+    assert [one.shape for one in npuquant.npu_moe_init_routing(x, ids, ids, 0)] == [(0, 4), (0,), (0,)]
+    assert [one.shape for one in npuquant.npu_moe_token_permute(x, ids)] == [(0, 4), (0,)]
+
+
+# ---- what is taken ---------------------------------------------------------------------------------------------------
+
+
+def test_type_of_x_in_routing():
+    """With quant_mode 0 and 1 it is not read."""
+    for x, names in (A[:3, :4], ["int8", np.int8, 1, 258]), (X, ["float16", 5, 257]):
+        for name in names:
+            assert (npuquant.npu_moe_init_routing_v2(x, IDS, expert_num=3, x_dtype=name)[0] ==
+                    npuquant.npu_moe_init_routing_v2(x, IDS, expert_num=3)[0]).all()
+    assert npuquant.npu_moe_init_routing_v2(X, IDS, expert_num=3, x_dtype="hifloat8", quant_mode=1)[0].dtype == np.int8
+    with pytest.raises(NotImplementedError, match=r"x_dtype: are -1 and torch_npu.hifloat8 \(290\)"):
+        npuquant.npu_moe_init_routing_v2(A[:3, :4], IDS, expert_num=3, x_dtype=290)
+
+
+def test_index_of_probability_0():
+    for nothing in 0.0, -0.0:
+        y = npuquant.npu_moe_token_unpermute(ROWS, np.array([1, -1], i4), np.array([[0.5, nothing]], f4))
+        assert y.tolist() == [[0.5] * 4]
+    with pytest.raises(RuntimeError, match="^sorted_indices: has -1"):
+        npuquant.npu_moe_token_unpermute(ROWS, np.array([1, -1], i4), np.array([[0.5, np.nan]], f4))
+
+
+@pytest.mark.parametrize("name", ["hifloat8", 290, "float4_e2m1fn_x2", 297])
+def test_re_routing_of_bytes(name):
+    tokens, counts = rng.integers(0, 256, (4, 6)).astype(np.uint8), np.array([[1, 1], [1, 1]])
+    for given in tokens, tokens.view(np.int8):
+        rows = npuquant.npu_moe_re_routing(given, counts, tokens_dtype=name)[0]
+        assert rows.dtype == np.uint8 and (rows == tokens[[0, 2, 1, 3]]).all()
+
+
+def test_none_stands_for_a_default():
+    y = npuquant.npu_grouped_matmul([A], [W], **{**GROUPED, "group_list_type": None}, act_type=None,
+                                    output_dtype="int32")[0]
+    assert (y == npuquant.npu_grouped_matmul([A], [W], **GROUPED, output_dtype="int32")[0]).all()
+    y = npuquant.npu_moe_finalize_routing(ROWS, None, None, None, None, INDEX, None, None, None)
+    assert (y == npuquant.npu_moe_finalize_routing(ROWS, None, None, None, None, INDEX, None)).all()
+
+
+def test_one_element_is_not_transposed():
+    one = np.ones((1, 1), np.int8)
+    weights = [one, np.array([[1]], np.int8, order="F"), one.T]
+    npuquant.npu_grouped_matmul([one], weights, group_list=np.array([1, 1, 1]), split_item=3, group_type=0,
+                                output_dtype="int32")
+
+
 # ---- what does not depend on the caller ------------------------------------------------------------------------------
 
 
@@ -397,8 +515,8 @@ def test_unset_of_tensors():
             unset(other)
 
 
-OPERATORS = ["npu_grouped_matmul", "npu_moe_finalize_routing", "npu_moe_init_routing_v2", "npu_moe_re_routing",
-             "npu_moe_token_unpermute"]
+OPERATORS = ["npu_grouped_matmul", "npu_moe_compute_expert_tokens", "npu_moe_finalize_routing", "npu_moe_init_routing",
+             "npu_moe_init_routing_v2", "npu_moe_re_routing", "npu_moe_token_permute", "npu_moe_token_unpermute"]
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -439,7 +557,7 @@ X, IDS = np.ones((3, 4), np.float16), np.array([[0, 1], [2, 0], [1, 2]], i4)
 ROWS, INDEX, SCALES = np.ones((6, 4), np.float16), np.arange(6, dtype=i4), np.ones((3, 2), np.float16)
 A, W, W2 = np.ones((5, 8), np.int8), np.ones((3, 8, 4), np.int8), [np.ones((8, 4), np.int8)] * 3
 WORDS, F, B, T = np.ones((3, 4), i8), np.ones((3, 4), f4), np.full((3, 4), 0x3F80, np.uint16), np.ones(5, f4)
-ENDS = np.array([1, 2, 5])
+ENDS, NUMBERS = np.array([1, 2, 5]), np.arange(6, dtype=i4).reshape(3, 2)
 GROUPED = {"group_list": ENDS, "split_item": 3, "group_type": 0}
 
 
@@ -461,7 +579,51 @@ def finalized(rows=ROWS, skip1=None, skip2=None, bias=None, scales=SCALES, index
     return "npu_moe_finalize_routing", [rows, skip1, skip2, bias, scales, index, experts, mode], {}
 
 
+def routed_1(x=X, numbers=NUMBERS, ids=IDS, active_num=3):
+    return "npu_moe_init_routing", [x, numbers, ids, active_num], {}
+
+
+def counted(*ids, experts=4, dtype=i4):
+    return "npu_moe_compute_expert_tokens", [np.array(ids, dtype), experts], {}
+
+
+def permuted(tokens=X, indices=IDS, *values):
+    return "npu_moe_token_permute", [tokens, indices, *values], {}
+
+
 REFUSED = [
+    # Moves.
+    ("x: is int8; expected float32, float16", routed_1(x=A[:3, :4])),
+    (r"row_idx: has the shape \[2, 2\]; expected \[3, any\]", routed_1(numbers=NUMBERS[:2])),
+    (r"expert_idx: has the shape \[2, 2\]; expected \[3, 2\]", routed_1(ids=IDS[:2])),
+    ("row_idx: is int64; expected int32", routed_1(numbers=NUMBERS.astype(i8))),
+    ("active_num: is -1; expected 0 or more", routed_1(active_num=-1)),
+    ("row_idx: has 6; expected 0 to 5", routed_1(numbers=NUMBERS + 1)),
+    ("sorted_expert_for_source_row: is int64; expected int32", counted(0, 1, dtype=i8)),
+    (r"sorted_expert_for_source_row: has the shape \[1, 2\]; expected \[any\]", counted([0, 1])),
+    ("num_expert: is 0; expected 1 to 2048", counted(0, experts=0)),
+    ("num_expert: is 2049; expected 1 to 2048", counted(0, experts=2049)),
+    ("sorted_expert_for_source_row: has -1; expected 0 to 4", counted(-1, 4)),
+    ("sorted_expert_for_source_row: has 5; expected 0 to 4", counted(0, 5)),
+    ("sorted_expert_for_source_row: has 4; expected 0 to 3", counted(*[0] * 12000, 4)),
+    (r"tokens: has the shape \[4\]; expected \[any, any\]", permuted(X[0])),
+    ("indices: has 3 dimensions; expected 1 to 2", permuted(X, IDS[None])),
+    (r"indices: has the shape \[2, 2\]; expected \[3, any\]", permuted(X, IDS[:2])),
+    ("indices: is float32; expected int32 or int64", permuted(X, IDS.astype(f4))),
+    ("indices: has 513 columns; expected at most 512", permuted(X[:1], np.zeros((1, 513), i4))),
+    ("num_out_tokens: is -6; expected -5 or more", permuted(X, IDS, -6)),
+    ("padded_mode: is True; expected False", permuted(X, IDS, None, True)),
+    # Routing.
+    ("expert_capacity: is 300000; expected at most 209715, as",
+     routed(x=np.zeros((300000, 0), np.float16), ids=np.zeros((300000, 1), i4), expert_num=10240, drop_pad_mode=1,
+            expert_capacity=300000)),
+    ("x_dtype: is int4; expected another type with quant_mode 1", routed(x_dtype=285, quant_mode=1)),
+    ("tokens_dtype: is 1 .int8.; expected None, or hifloat8", ("npu_moe_re_routing", [A, np.array([[3], [2]])],
+                                                                {"tokens_dtype": 1})),
+    ("tokens: is float16; expected uint8 or int8, the bytes of hifloat8",
+     ("npu_moe_re_routing", [X, np.array([[3], [2]])], {"tokens_dtype": 290})),
+    ("expert_token_num_per_rank: has the sum 18446744073709551614; expected",
+     ("npu_moe_re_routing", [A, np.array([[2**63 - 1], [2**63 - 1]])], {})),
     (r"x: has the shape \[4\]; expected \[any, any\]", routed(x=X[0])),
     ("x: is float64, which npuquant does not implement; expected float32, float16, bfloat16", routed(x=X.astype(float))),
     (r"expert_idx: has the shape \[2, 2\]; expected \[3, any\]", routed(ids=IDS[:2])),
@@ -581,12 +743,12 @@ each_refusal = pytest.mark.parametrize("says, call", REFUSED, ids=map(str, range
 @each_refusal
 def test_refused(says, call):
     name, values, keywords = call
-    with pytest.raises(RuntimeError, match=f"^{says}"):
+    with pytest.raises(RuntimeError, match=rf"^{says}.*\[{name}\]$"):
         getattr(npuquant, name)(*values, **keywords)
 
 
 #: Refusals that values decide, which a tensor without values does not have.
-_BY_VALUES = ("expert_idx: has 2", "expert_token_num_per_rank: has", "sorted_indices: has -1", "has -1; expected",
+_BY_VALUES = ("expert_idx: has 2", "row_idx: has 6", "sorted_expert_for_source_row", "num_expert: is", "expert_token_num_per_rank: has", "sorted_indices: has -1", "has -1; expected",
               "has 6; expected", "export_for_source_row: has 3", "rows; expected", "do not fall", "rows of expert",
               "ends with 4")
 
@@ -611,6 +773,6 @@ def test_refused_in_pytorch(says, call):
     if isinstance(keywords.get("output_dtype"), str):
         keywords = {**keywords, "output_dtype": getattr(torch, keywords["output_dtype"])}
     for device in ("cpu", "meta") if not any(part in says for part in _BY_VALUES) else ("cpu",):
-        with pytest.raises(RuntimeError, match=f"^{says}"):
+        with pytest.raises(RuntimeError, match=rf"^{says}.*\[{name}\]$"):
             getattr(npuquant.torch, name)(*(tensor(value, device) for value in values),
                                           **{key: tensor(value, device) for key, value in keywords.items()})

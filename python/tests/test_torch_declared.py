@@ -55,6 +55,11 @@ COMPUTED = [
     ("npu_moe_init_routing_v2", [t(4, 8), t(4, 2, dtype=i4)],
      {"expert_num": 3, "expert_capacity": 2, "drop_pad_mode": 1, "expert_tokens_num_flag": True,
       "expert_tokens_num_type": 1}, [((3, 2, 8), h), ((8,), i4), ((3,), i8), ((6,), f)]),
+    ("npu_moe_init_routing", [t(4, 8), t(4, 2, dtype=i4), t(4, 2, dtype=i4), 3], {},
+     [((6, 8), h), ((8,), i4), ((8,), i4)]),
+    ("npu_moe_compute_expert_tokens", [t(6, dtype=i4), 4], {}, [((4,), i4)]),
+    ("npu_moe_token_permute", [t(4, 8, dtype=i1), t(4, 2, dtype=i8)], {"num_out_tokens": -3},
+     [((5, 8), i1), ((8,), i4)]),
     ("npu_moe_re_routing", [t(4, 8), torch.tensor([[1, 2], [0, 1]])], {}, [((4, 8), h), ((4,), f), ((4,), i4),
                                                                            ((2,), i8)]),
     ("npu_moe_token_unpermute", [t(6, 8), torch.arange(6, dtype=i4), t(3, 2, dtype=f)], {}, [((3, 8), h)]),
@@ -121,8 +126,6 @@ CALLS = [
      {"perm_x1": [1, 0, 2], "perm_x2": [0, 1, 2]}, [((6, 2, 5), h)]),
     ("npu_matmul_compress_dequant", [t(6, 8, dtype=i1), t(40, dtype=i1), t(9, dtype=i1), t(1, 5, dtype=i4),
                                      t(1, 5, dtype=i8)], {}, [((6, 5), h)]),
-    ("npu_moe_init_routing", [t(4, 8), t(4, 2, dtype=i4), t(4, 2, dtype=i4), 3], {},
-     [((6, 8), h), ((8,), i4), ((8,), i4)]),
     ("npu_moe_init_routing_v2", [t(4, 8), t(4, 2, dtype=i4)],
      {"expert_num": 3, "expert_tokens_num_flag": True, "quant_mode": -1, "x_dtype": 290},
      [((8, 8), h), ((8,), i4), ((3,), i8), ((8,), f)]),
@@ -368,13 +371,13 @@ NORM = [t(3, 8), t(3, 8), t(8)]
      "transpose", "npu_weight_quant_batchmatmul", [t(6, 64), t(16, 64, dtype=i1), t(16)], {}),
     (r"weight: has the shape \[16, 8\], not transposed, so K is 16; x has K 64; it looks like \[N, K\]",
      "npu_weight_quant_batchmatmul", [t(6, 64), t(16, 8, dtype=i4), t(16)], {}),
-    (r"weight: has the shape \[16, 4\], transposed, so K is 128; x has K 64$", "npu_weight_quant_batchmatmul",
+    (r"weight: has the shape \[16, 4\], transposed, so K is 128; x has K 64", "npu_weight_quant_batchmatmul",
      [t(6, 64), turned(16, 4, dtype=i4), t(4)], {}),
     (r"x: has the shape \[0, 64\]; expected no empty", "npu_weight_quant_batchmatmul", [t(0, 64), *WEIGHT[1:]], {}),
     (r"antiquant_scale: has the shape \[2, 16\]; expected \[16\] or \[1, 16\] or \[1\] or \[1, 1\]",
      "npu_weight_quant_batchmatmul", [*WEIGHT[:2], t(2, 16)], {}),
     (r"antiquant_scale: has the shape \[16\]; expected \[2, 16\]", "npu_weight_quant_batchmatmul", WEIGHT, GROUPS),
-    (r"antiquant_scale: has the shape \[1\]; expected \[16\] or \[1, 16\]$", "npu_weight_quant_batchmatmul",
+    (r"antiquant_scale: has the shape \[1\]; expected \[16\] or \[1, 16\]", "npu_weight_quant_batchmatmul",
      [*WEIGHT[:2], t(1, dtype=i8)], {}),
     ("antiquant_scale: is float32; expected float16 or int64, as x is float16", "npu_weight_quant_batchmatmul",
      [*WEIGHT[:2], t(16, dtype=f)], {}),
@@ -448,7 +451,7 @@ NORM = [t(3, 8), t(3, 8), t(8)]
 def test_refused(says, name, values, keywords):
     for device in "cpu", "meta":
         moved, others = everywhere(device, values, keywords)
-        with pytest.raises(RuntimeError, match=f"^{says}"):
+        with pytest.raises(RuntimeError, match=rf"^{says}.*\[{name}\]$"):
             getattr(torch.ops.npu, name)(*moved, **others)
 
 
@@ -601,7 +604,7 @@ SCATTER = [t(2, 8, 16, dtype=i1), t(2, dtype=i4), t(2, 1, 16), t(16, dtype=f)]
 def test_strict(says, name, values, keywords):
     operator = getattr(torch.ops.npu, name)
     stand_in.install(values="zeros", strict=True)
-    with pytest.raises(RuntimeError, match=rf"^{says}; the device refuses it \(strict\)$"):
+    with pytest.raises(RuntimeError, match=rf"^{says}; the device refuses it \(strict\) \[{name}\]$"):
         operator(*values, **keywords)
     stand_in.install(values="zeros", strict=False)
     try:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Optional, Sequence
 
 from .. import torch as operators
-from .._arguments import _dimensions, _expect, _of
+from .._arguments import _dimensions, _expect, _of, names_operator
 from .._tensors import DEVICE_TYPES
 from .._unset import unset
 import torch  # after the lines above, whose error says how to get it
@@ -123,7 +123,8 @@ for _schema, _function in (
     ("npu_prefetch(Tensor self, Tensor? dependency, int max_size, int offset=0) -> ()", _prefetch),
 ):
     operators._library.define(_schema)
-    operators._library.impl(_schema.partition("(")[0], _function, "CompositeImplicitAutograd")
+    _name = _schema.partition("(")[0]
+    operators._library.impl(_name, names_operator(_function, _name), "CompositeImplicitAutograd")
 
 _operators = torch.ops.npuquant
 get_npu_format = _operators.get_npu_format

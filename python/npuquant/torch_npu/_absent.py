@@ -18,7 +18,7 @@ OPERATORS = frozenset("""
     npu_fused_infer_attention_score npu_fused_infer_attention_score_v2 npu_fusion_attention npu_gather_pa_kv_cache
     npu_interleave_rope npu_kv_quant_sparse_flash_attention npu_kv_rmsnorm_rope_cache npu_lightning_indexer
     npu_mla_prolog_v2 npu_mla_prolog_v3 npu_mm_all_reduce_base npu_mm_reduce_scatter_base npu_moe_gating_top_k
-    npu_moe_gating_top_k_softmax npu_moe_token_permute npu_mrope npu_prompt_flash_attention npu_quant_lightning_indexer
+    npu_moe_gating_top_k_softmax npu_mrope npu_prompt_flash_attention npu_quant_lightning_indexer
     npu_recurrent_gated_delta_rule npu_rms_norm npu_rotary_mul npu_scatter_pa_cache npu_scatter_pa_kv_cache
     npu_sparse_attention_score npu_top_k_top_p npu_transpose_batchmatmul
 """.split())

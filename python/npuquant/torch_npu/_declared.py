@@ -18,10 +18,11 @@ from torch import Tensor
 
 import npuquant
 
-from .. import _experts, _grouped
+from .. import _experts, _grouped, _moves
 from .. import torch as operators
 from .._arguments import (_PRODUCTS_ON_DEVICE, ArgumentError, ArgumentTypeError, _ceiling, _check_product_types,
-                          _dimensions, _expect, _of, _one_of, _shape, _shapes, _type_of, is_transposed, listed)
+                          _dimensions, _expect, _of, _one_of, _shape, _shapes, _type_of, is_transposed, listed,
+                          names_operator)
 from .._shapes import _BYTES, _name, _stored, bound
 from .._tensors import shown
 from ._chosen import chosen, expect_strictly as _strict
@@ -617,18 +618,29 @@ def _matmul_compress_dequant(a: Any) -> Results:
 # ---- mixtures of experts ---------------------------------------------------------------------------------------------
 
 
-@_row("npu_moe_init_routing(Tensor x, Tensor row_idx, Tensor expert_idx, int active_num) -> (Tensor, Tensor, Tensor)")
+@_row("npu_moe_init_routing(Tensor x, Tensor row_idx, Tensor expert_idx, int active_num) -> (Tensor, Tensor, Tensor)",
+      values=lambda a: _computed(npuquant.npu_moe_init_routing, a))
 def _moe_init_routing(a: Any) -> Results:
-    _shape("x", a.x, None, None)
-    _shape("row_idx", a.row_idx, a.x.shape[0], None)
-    _shape("expert_idx", a.expert_idx, *a.row_idx.shape)
-    rows, k = a.row_idx.shape
-    indices = a.row_idx.new_empty((rows * k,))
-    return a.x.new_empty((min(rows, a.active_num) * k, a.x.shape[1])), indices, torch.empty_like(indices)
+    return _empties(a.x, "x", _moves.init_routing(a))
+
+
+@_row("npu_moe_compute_expert_tokens(Tensor sorted_expert_for_source_row, int num_expert) -> Tensor",
+      values=lambda a: _computed(npuquant.npu_moe_compute_expert_tokens, a))
+def _moe_compute_expert_tokens(a: Any) -> Results:
+    ids = a.sorted_expert_for_source_row
+    if not ids.is_meta:  # there torch_npu checks nothing
+        _moves.compute_expert_tokens(a)
+    return ids.new_empty((a.num_expert,), dtype=torch.int32)
+
+
+@_row("npu_moe_token_permute(Tensor tokens, Tensor indices, int? num_out_tokens=None, bool padded_mode=False)"
+      " -> (Tensor, Tensor)", values=lambda a: _computed(npuquant.npu_moe_token_permute, a))
+def _moe_token_permute(a: Any) -> Results:
+    return _empties(a.tokens, "tokens", _moves.token_permute(a))
 
 
 def _init_routing_values(a: Any) -> Optional[Results]:
-    if a.quant_mode > 1 or a.x_dtype is not None:
+    if not _experts.is_routing_defined(a):
         return None
     return _computed(npuquant.npu_moe_init_routing_v2, a, cann="8.5" if _is_cann_8_5() else "9.0")
 
@@ -651,9 +663,11 @@ def _moe_init_routing_v2(a: Any) -> Results:
 
 
 @_row("npu_moe_re_routing(Tensor tokens, Tensor expert_token_num_per_rank, *, Tensor? per_token_scales=None,"
-      " int expert_token_num_type=1, int idx_type=0) -> (Tensor, Tensor, Tensor, Tensor)",
+      " int expert_token_num_type=1, int idx_type=0, int? tokens_dtype=None) -> (Tensor, Tensor, Tensor, Tensor)",
       values=lambda a: _computed(npuquant.npu_moe_re_routing, a))
 def _moe_re_routing(a: Any) -> Results:
+    _strict(a.tokens_dtype is None and _type_of(a.tokens) != "float32", "tokens",
+            f"is {_type_of(a.tokens)}; expected float16, bfloat16 or int8, and no tokens_dtype")
     return _empties(a.tokens, "tokens", _experts.re_routing(a))
 
 
@@ -919,6 +933,7 @@ def _define(library: torch.library.Library, name: str, schema: str, row: Row) ->
 
     overload = schema.partition("(")[0]
     library.define(schema)
+    kernel, shapes = names_operator(kernel, name), names_operator(shapes, name)
     library.impl(overload, kernel, "CompositeExplicitAutograd")
     library.impl(overload, shapes, "Meta")
     if hasattr(torch.library, "fallthrough_kernel"):

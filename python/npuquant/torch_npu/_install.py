@@ -17,6 +17,7 @@ import torch
 from npuquant_cli import operators as facts
 
 from .. import torch as operators
+from .._arguments import names_operator
 from .._shapes import quant_matmul_undefined
 from .._tensors import ON_DEVICE, result_type
 from . import npu
@@ -148,6 +149,9 @@ class _OperatorOfDevice(_Operator):
     the device's rules."""
 
     def __call__(*args: Any, **keywords: Any) -> Any:
+        return names_operator(_OperatorOfDevice._call, args[0].__name__)(*args, **keywords)
+
+    def _call(*args: Any, **keywords: Any) -> Any:
         self, args = args[0], args[1:]
         name = self.__name__
         if name in _UINT8 and isinstance(keywords.get("dst_type"), (int, torch.dtype)):
