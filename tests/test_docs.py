@@ -295,28 +295,94 @@ class Errors(unittest.TestCase):
             self.assertEqual({row for row in table if row[1].split(": ")[0] not in names}, set(), page)
 
 
+# ---- names ----
+
+
+FOLDERS = (".ci", "bench", "cmake", "cross", "debian", "diagnosis", "docs", "examples", "include", "python", "scripts",
+           "single-file", "src", "tests")
+
+
+def source_files():
+    """The paths in the source."""
+    yield from (name for name in os.listdir(SOURCE) if os.path.isfile(os.path.join(SOURCE, name)))
+    for folder in FOLDERS:
+        for at, folders, files in os.walk(os.path.join(SOURCE, folder)):
+            folders[:] = [name for name in folders if name != "__pycache__"]
+            yield from (os.path.relpath(os.path.join(at, name), SOURCE) for name in files)
+
+
+def texts():
+    """The text of each file that is no page and no data."""
+    data = re.compile(r"/corpus/|/results/|\.npy$|\.svg$|\.md$|^NEWS$")
+    return {path: read(SOURCE, path) for path in source_files() if not data.search(path)}
+
+
 class AddingAnOperator(unittest.TestCase):
     """The page lists the files that name all operators."""
 
-    FOLDERS = ("bench", "debian", "diagnosis", "examples", "include", "python", "scripts", "src", "tests", "tools")
     WRITTEN_BY_A_COMMAND = {"tests/data/examples.txt"}
 
-    def names(self, path):
-        text = read(SOURCE, path)
+    def names(self, text):
         spellings = ((name, name.upper(), name.replace("_", "-")) for name in OPERATORS)
         return sum(any(re.search(rf"(?<![a-zA-Z]){each}(?![a-zA-Z])", text) for each in names) for names in spellings)
 
     def test_files(self):
         listed = re.findall(r"^\| `([^`]+)` \|", read(DOCS, "adding-an-operator.md"), re.MULTILINE)
+        files = texts()
         for path in listed:
-            self.assertGreater(self.names(path), 1, path)
-        for folder in self.FOLDERS:
-            for at, folders, files in os.walk(os.path.join(SOURCE, folder)):
-                folders[:] = [name for name in folders if name not in ("corpus", "mutation", "results", "__pycache__")]
-                for file in files:
-                    path = os.path.relpath(os.path.join(at, file), SOURCE)
-                    if not path.endswith((".npy", ".md", ".pyc")) and path not in self.WRITTEN_BY_A_COMMAND | {*listed}:
-                        self.assertLess(self.names(path), len(OPERATORS), path)
+            self.assertGreater(self.names(files[path]), 1, path)
+        for path, text in files.items():
+            if "/mutation/" not in path and path not in self.WRITTEN_BY_A_COMMAND | {*listed}:
+                self.assertLess(self.names(text), len(OPERATORS), path)
+
+
+class Names(unittest.TestCase):
+    """The files, functions, macros, options and tests that pages name exist. <x>, NAME, * and ... stand for any part.
+    Pages may define names in their own blocks."""
+
+    NOT_IN_FILES = {
+        *("OMP_TOOL_LIBRARIES", "OPENBLAS_NUM_THREADS", "__bf16", "get_device_module", "ggml_gallocr_alloc_graph",
+          "init_process_group", "quantize_per_channel"),  # of others
+        *("offset_rows", "scale_blocks", "scale_rows"),  # made of parts; the class Fields has them
+    }
+
+    @staticmethod
+    def named(text):
+        """What a page without its blocks names: paths, names of files, words, tests."""
+        spans = re.findall(r"`([^`]+)`", text)
+        lists = re.findall(r"\b[Tt]ests? ((?:`\w+`(?:, | and )?)+)", text)
+        lists += re.findall(r"^    (?:\S+ )?meson test -C build (.*?)(?:  |\n)", text, re.MULTILINE)
+        calls = [re.fullmatch(r"(?:[\w.]+\.)?([\w<>*]+(?:\.{3})?)(\(.*\))?", span) for span in spans]
+        yield "path", re.findall(rf"(?<![\w./-])(?:{'|'.join(FOLDERS)})/[\w.<>*/-]*[\w>*]", text)
+        yield "word", [span for span in spans if re.fullmatch(r"\w+\.(c|h|py|def|ini)", span)]
+        yield "word", [call[1] for call in calls if call and ("_" in call[1] or call[2] or call[1].isupper())]
+        yield "test", [test for names in lists for test in re.findall(r"(?<!-)\b\w+", names) if test != "and"]
+
+    def test_names(self):
+        files = texts()
+        del files["tests/test_docs.py"]
+        everything = "\n".join(files.values())
+        paths = set(source_files())
+        known = {
+            "path": paths | {path[: at.start()] for path in paths for at in re.finditer(r"[./]", path)},
+            "word": {*re.findall(r"(?<!\w)(?:-D)?(\w+)", everything), *re.findall(r"\w+\.\w+", everything),
+                     *map(os.path.basename, paths), *self.NOT_IN_FILES},
+            "test": {*re.findall(r"'(\w+)'", "".join(files[path] for path in paths if path.endswith("meson.build")))},
+        }
+        missing = []
+        count = 0
+        for page in sorted(path for path in paths if path.endswith(".md")):
+            blocks = re.compile(r"^ *```.*?^ *```|^ *>>> [^\n]*", re.DOTALL | re.MULTILINE)
+            text = read(SOURCE, page)
+            own = {*re.findall(r"[\w.]+", "".join(blocks.findall(text)))}
+            for kind, names in self.named(blocks.sub("", text)):
+                count += len(names)
+                for name in {*names} - own - known[kind]:
+                    pattern = r"[\w-]*".join(map(re.escape, re.split(r"<\w+>|NAME|\*|\.\.\.", name)))
+                    if not any(re.fullmatch(pattern, each) for each in known[kind]):
+                        missing.append((page, kind, name))
+        self.assertEqual(missing, [])
+        self.assertGreater(count, 900)
 
 
 class Lists(unittest.TestCase):
@@ -327,7 +393,7 @@ class Lists(unittest.TestCase):
         self.assertEqual({f"docs/{page}" for page in OPERATOR_PAGES} - links, set())
 
     def test_design(self):
-        """The files in the design exist, and so do the functions of a call's path."""
+        """The files in the design exist, and so do the functions of a call's path. It has all files of diagnosis."""
         design = read(DOCS, "design.md")
         for path in re.findall(r"^\| `(src/[^`<]*)`", design, re.MULTILINE):
             self.assertTrue(any(os.path.exists(os.path.join(SOURCE, path + end)) for end in ("", ".c", ".h")), path)
@@ -336,6 +402,9 @@ class Lists(unittest.TestCase):
         for path, functions in steps:
             for function in re.findall(r"`(\w+)", functions):
                 self.assertRegex(read(SOURCE, path), rf"\b{function}\)?\(")
+        rows = set(re.findall(r"^\| `(\w+)(?:\.h)?` \|", design, re.MULTILINE))
+        files = os.listdir(os.path.join(SOURCE, "diagnosis"))
+        self.assertEqual({name[:-2] for name in files if name.endswith((".c", ".h"))} - rows, set())
 
     def test_groups(self):
         """Every function is in a group, a page of the site, and every operator has a group."""
