@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -54,6 +55,24 @@ def pip(*arguments):
                            "--disable-pip-version-check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=500)
     assert done.returncode == 0, done.stdout
+
+
+def test_cross_build(tmp_path):
+    """A cross build refuses to make a wheel, in the words of docs/python.md."""
+    (tmp_path / "cross.ini").write_text("""
+[binaries]
+c = 'cc'
+[host_machine]
+system = 'linux'
+cpu_family = 'aarch64'
+cpu = 'aarch64'
+endian = 'little'
+""")
+    done = subprocess.run(["meson", "setup", "--cross-file", tmp_path / "cross.ini", "-Dwheel=true", tmp_path / "build",
+                           SOURCE], stdout=subprocess.PIPE, text=True, timeout=500)
+    refusal = re.search(r"ERROR: Problem encountered: (The Python .*)", done.stdout)
+    assert refusal and done.returncode == 1, done.stdout
+    assert f'"{refusal[1]}"' in " ".join((SOURCE / "docs" / "python.md").read_text().split())
 
 
 @pytest.mark.skipif(bool(MISSING), reason=f"no {' and no '.join(MISSING)}")
