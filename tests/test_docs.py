@@ -303,8 +303,8 @@ FOLDERS = (".ci", "bench", "cmake", "cross", "debian", "diagnosis", "docs", "exa
 
 
 def source_files():
-    """The paths in the source."""
-    yield from (name for name in os.listdir(SOURCE) if os.path.isfile(os.path.join(SOURCE, name)))
+    """The paths in the source. Beside its folders may lie what a user made."""
+    yield from (name for name in os.listdir(SOURCE) if re.search(r"\.(build|md|toml|txt)$", name))
     for folder in FOLDERS:
         for at, folders, files in os.walk(os.path.join(SOURCE, folder)):
             folders[:] = [name for name in folders if name != "__pycache__"]
@@ -313,7 +313,7 @@ def source_files():
 
 def texts():
     """The text of each file that is no page and no data."""
-    data = re.compile(r"/corpus/|/results/|\.npy$|\.svg$|\.md$|^NEWS$")
+    data = re.compile(r"/corpus/|/results/|\.npy$|\.svg$|\.md$")
     return {path: read(SOURCE, path) for path in source_files() if not data.search(path)}
 
 
