@@ -4,8 +4,8 @@
 
 def pytest_addoption(parser):
     parser.getgroup("npuquant").addoption(
-        "--npu", choices=("exact", "zeros"), help="let npuquant stand in for torch_npu: operators whose values it does "
-        "not compute raise an error (exact) or return zeros")
+        "--npu", metavar="VALUES", help="let npuquant stand in for torch_npu: operators whose values it does not compute "
+        "raise an error (exact), return zeros (zeros), or values that are not the device's to the bit (near)")
 
 
 def pytest_load_initial_conftests(early_config):

@@ -18,7 +18,10 @@ def pytest_load_initial_conftests(early_config: Any) -> None:
         return
     from . import torch_npu
 
-    torch_npu.install(values=getattr(options, "npu", None))
+    try:
+        torch_npu.install(values=getattr(options, "npu", None))
+    except ValueError as error:
+        raise pytest.UsageError(f"--npu: {error}") from None
     early_config.add_cleanup(torch_npu.uninstall)
 
 
@@ -27,6 +30,35 @@ def pytest_configure(config: Any) -> None:
     stand_in = sys.modules.get("npuquant.torch_npu")
     if stand_in is None or sys.modules.get("torch_npu") is not stand_in:
         pytest_load_initial_conftests(config)
+
+
+def _near() -> Any:
+    """The module with the calls; None if no operator is used."""
+    return sys.modules.get("npuquant.torch_npu._near")
+
+
+def pytest_sessionfinish(session: Any) -> None:
+    """In a worker of pytest-xdist: gives its calls to the session that reports them."""
+    output, near = getattr(session.config, "workeroutput", None), _near()
+    if output is not None and near is not None:
+        output["npuquant"] = near.take_calls()
+
+
+def _add_calls(node: Any) -> None:
+    from .torch_npu import _near
+
+    _near.add_calls(getattr(node, "workeroutput", {}).get("npuquant", {}))
+
+
+pytest_testnodedown = pytest.hookimpl(optionalhook=True)(_add_calls)  # a hook of pytest-xdist
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    near = _near()
+    report = "" if near is None else near.take_report()
+    if report:
+        terminalreporter.section("npuquant")
+        terminalreporter.write_line(report)
 
 
 @pytest.fixture

@@ -69,6 +69,7 @@ COMPUTED = [
 ]
 CALLS = [
     *COMPUTED,
+    ("npu_gelu", [t(3, 8)], {"approximate": "tanh"}, [((3, 8), h)]),
     ("npu_swiglu", [t(3, 8)], {}, [((3, 4), h)]),
     ("npu_swiglu", [t(6, 8)], {"dim": 0}, [((3, 8), h)]),
     ("npu_clipped_swiglu", [t(3, 8)], {"limit": 5.0}, [((3, 4), h)]),
@@ -87,6 +88,8 @@ CALLS = [
     ("npu_dequant_swiglu_quant", [t(3, 16, dtype=i4)], {"weight_scale": t(2, 16, dtype=f), "quant_mode": 1},
      [((3, 8), i1), ((3,), f)]),
     ("npu_gelu_quant", [t(3, 8)], {"dst_type": 1}, [((3, 8), i1), ((3,), f)]),
+    ("npu_rms_norm", [t(2, 3, 8), t(3, 8)], {}, [((2, 3, 8), h), ((2, 1, 1), f)]),
+    ("npu_add_rms_norm", [t(3, 8), t(3, 8), t(8)], {}, [((3, 8), h), ((3, 1), f), ((3, 8), h)]),
     ("npu_rms_norm_quant", [t(3, 8), t(8), t(8), t(1), t(1)], {}, [((3, 8), i1)]),
     ("npu_add_rms_norm_quant", [t(3, 8), t(3, 8), t(8), t(8), None], {}, [((3, 8), i1), ((3, 8), i1), ((3, 8), h)]),
     ("npu_add_rms_norm_dynamic_quant", [t(3, 8), t(3, 8), t(8)], {"smooth_scale1": t(8), "smooth_scale2": t(8)},
@@ -129,6 +132,10 @@ CALLS = [
     ("npu_moe_init_routing_v2", [t(4, 8), t(4, 2, dtype=i4)],
      {"expert_num": 3, "expert_tokens_num_flag": True, "quant_mode": -1, "x_dtype": 290},
      [((8, 8), h), ((8,), i4), ((3,), i8), ((8,), f)]),
+    ("npu_moe_gating_top_k_softmax", [t(2, 4, 8), t(2, 4, dtype=torch.bool), 3], {},
+     [((2, 4, 3), h), ((2, 4, 3), i4), ((2, 4, 3), i4)]),
+    ("npu_moe_gating_top_k", [t(4, 8), 3], {"bias": t(8), "group_count": 2, "k_group": 1},
+     [((4, 3), h), ((4, 3), i4), ((4, 8), f)]),
     ("npu_moe_distribute_dispatch", [t(4, 8), t(4, 2, dtype=i4)], {**EXPERTS, "quant_mode": 2},
      [((64, 8), i1), ((64,), f), ((8,), i4), ((4,), i8), ((32,), i4), ((0,), i4), ((0,), f)]),
     ("npu_moe_distribute_dispatch_v2", [t(4, 8), t(4, 2, dtype=i4)], EXPERTS,
@@ -478,7 +485,7 @@ def test_modes_that_are_not_known():
 
 
 def test_values_is_checked():
-    with pytest.raises(ValueError, match="^values: is 'some'; expected 'exact' or 'zeros'"):
+    with pytest.raises(ValueError, match="^values: is 'some'; expected 'exact', 'zeros' or 'near'"):
         stand_in.install(values="some")
 
 
@@ -669,8 +676,8 @@ def test_strict_takes_what_the_device_takes():
 # ---- names -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("target", ["torch_npu.npu_swiglu", "torch_npu._npu_paged_attention", "torch_npu.npu_rms_norm",
-                                    "torch.ops.npu.npu_rms_norm", "torch_npu.npu_dynamic_quant",
+@pytest.mark.parametrize("target", ["torch_npu.npu_swiglu", "torch_npu._npu_paged_attention", "torch_npu.npu_rotary_mul",
+                                    "torch.ops.npu.npu_rotary_mul", "torch_npu.npu_dynamic_quant",
                                     "torch.npu.utilization"])
 def test_patch(target, monkeypatch):
     """unittest.mock.patch and monkeypatch.setattr, and the stand-in's own text before and after."""

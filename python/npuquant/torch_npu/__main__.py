@@ -14,6 +14,7 @@ import npuquant
 from npuquant_cli.operators import OPTIONS
 
 from . import install
+from ._chosen import VALUES
 
 
 def _report(kind: Type[BaseException], error: BaseException, trace: Optional[types.TracebackType]) -> None:
@@ -41,13 +42,16 @@ def _list() -> None:
     """The operators, by what is known of each."""
     from . import __all__, _declared
 
-    shapes = {name for name, row in _declared.ROWS.items() if row.values is None}
-    values = {*_declared.ROWS, *(name for name in __all__ if "npu_" in name)} - shapes
+    rows = _declared.ROWS
+    near = {name for name, row in rows.items() if row.near is not None}
+    shapes = {name for name, row in rows.items() if row.values is None} - near
+    values = {*rows, *(name for name in __all__ if "npu_" in name)} - shapes - near
+    kinds = ("values", values), ("near values", near), ("shapes and types", shapes)
     print("lines that call it")
     for lines, name, part in _CALLS:
-        known = "values" if name in values else "shapes and types" if name in shapes else "not here"
+        known = next((title for title, names in kinds if name in names), "not here")
         print(f"{lines:5} {name:36}{known}{' of ' * bool(part)}{part}")
-    for title, names in ("values", values), ("shapes and types", shapes):
+    for title, names in kinds:
         print(textwrap.fill(f"{title}: {' '.join(sorted(names))}", 100, subsequent_indent="  ", break_long_words=False,
                             break_on_hyphens=False))
 
@@ -61,8 +65,9 @@ def main() -> None:
     parser.add_argument("--scale-form", choices=tuple(OPTIONS["scale_form"].numbers), default="product",
                         help="how npu_dynamic_quant computes scales: product, as CANN 9.0 and later (default), or "
                         "inverse, as CANN 8.5 and earlier")
-    parser.add_argument("--values", choices=("exact", "zeros"),
-                        help="what operators without values do: raise an error (default), or return zeros")
+    parser.add_argument("--values", choices=VALUES,
+                        help="what operators without values do: raise an error (exact, the default), return zeros, or "
+                        "compute values that are not the device's to the bit (near), with a report at the end")
     parser.add_argument("--strict", action="store_true", default=None,
                         help="refuse what the devices of the series A2 and A3 refuse")
     parser.add_argument("--threads", type=int, default=1, help="how many threads an operator may use (default: 1)")

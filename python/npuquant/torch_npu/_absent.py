@@ -14,12 +14,12 @@ OPERATORS = frozenset("""
     _npu_fused_infer_attention_score_get_max_workspace _npu_fused_infer_attention_score_v2_get_max_workspace
     _npu_group_topk _npu_matmul_add_fp32 _npu_paged_attention _npu_paged_attention_get_workspace
     _npu_paged_attention_splitfuse _npu_paged_attention_splitfuse_v2 _npu_reshape_and_cache _npu_rotary_embedding
-    npu_add_rms_norm npu_apply_rotary_pos_emb npu_attention_update npu_chunk_gated_delta_rule npu_fast_gelu
+    npu_apply_rotary_pos_emb npu_attention_update npu_chunk_gated_delta_rule npu_fast_gelu
     npu_fused_infer_attention_score npu_fused_infer_attention_score_v2 npu_fusion_attention npu_gather_pa_kv_cache
     npu_interleave_rope npu_kv_quant_sparse_flash_attention npu_kv_rmsnorm_rope_cache npu_lightning_indexer
-    npu_mla_prolog_v2 npu_mla_prolog_v3 npu_mm_all_reduce_base npu_mm_reduce_scatter_base npu_moe_gating_top_k
-    npu_moe_gating_top_k_softmax npu_mrope npu_prompt_flash_attention npu_quant_lightning_indexer
-    npu_recurrent_gated_delta_rule npu_rms_norm npu_rotary_mul npu_scatter_pa_cache npu_scatter_pa_kv_cache
+    npu_mla_prolog_v2 npu_mla_prolog_v3 npu_mm_all_reduce_base npu_mm_reduce_scatter_base npu_mrope
+    npu_prompt_flash_attention npu_quant_lightning_indexer npu_recurrent_gated_delta_rule npu_rotary_mul
+    npu_scatter_pa_cache npu_scatter_pa_kv_cache
     npu_sparse_attention_score npu_top_k_top_p npu_transpose_batchmatmul
 """.split())
 
@@ -33,6 +33,11 @@ def _absent(module: str, name: str, hint: str = "") -> Absent:
                   f"operators and what scripts need around them (docs/torch.md lists them){hint}")
 
 
+def by_a_test(name: str) -> str:
+    """What a message says of a function that a test can replace."""
+    return f'a test can replace it: monkeypatch.setattr("{name}", ...)'
+
+
 def absent_from(module: str, known: Collection[str] = ()) -> Callable[[str], Any]:
     """The __getattr__ of a stand-in module. A known name is a function that raises the error when it is called. So a
     test can replace the function."""
@@ -44,7 +49,7 @@ def absent_from(module: str, known: Collection[str] = ()) -> Callable[[str], Any
             raise _absent(module, name)
 
         def refuse(*args: Any, **keywords: Any) -> Any:
-            raise _absent(module, name, f'; a test can replace it: monkeypatch.setattr("{module}.{name}", ...)')
+            raise _absent(module, name, f"; {by_a_test(f'{module}.{name}')}")
 
         return refuse
 

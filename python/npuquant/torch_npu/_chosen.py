@@ -5,7 +5,9 @@ from typing import Any
 
 from .._arguments import _expect
 
-#: values: "exact", or "zeros" for what is not computed. strict: what the device refuses is refused.
+#: What operators without values do: raise an error, return zeros, or return values that are not the device's to the bit.
+VALUES = ("exact", "zeros", "near")
+#: values: one of VALUES. strict: what the device refuses is refused.
 chosen = SimpleNamespace(values="exact", strict=False)
 
 

@@ -25,6 +25,8 @@ from .._arguments import (_PRODUCTS_ON_DEVICE, ArgumentError, ArgumentTypeError,
                           names_operator)
 from .._shapes import _BYTES, _name, _stored, bound
 from .._tensors import shown
+from . import _near
+from ._absent import by_a_test
 from ._chosen import chosen, expect_strictly as _strict
 
 Results = Union[Tensor, Sequence[Tensor]]
@@ -33,21 +35,25 @@ Results = Union[Tensor, Sequence[Tensor]]
 
 
 class Row(NamedTuple):
-    """An operator: its schemas, overloads after the first, and what its results are."""
+    """An operator: its schemas, overloads after the first, and what its results are. near writes values that are not
+    the device's to the bit."""
 
     schemas: Sequence[str]
     results: Callable[[Any], Results]
     values: Optional[Callable[[Any], Optional[Results]]]  # it returns None for what is not defined
+    near: Optional[Callable[..., None]]
 
 
 ROWS: Dict[str, Row] = {}
 
 
-def _row(*schemas: str, values: Optional[Callable[[Any], Optional[Results]]] = None) -> Callable[..., Any]:
-    """Adds a row: the decorated function takes the arguments by their names. values computes the results."""
+def _row(*schemas: str, values: Optional[Callable[[Any], Optional[Results]]] = None,
+         near: Optional[Callable[..., None]] = None) -> Callable[..., Any]:
+    """Adds a row: the decorated function takes the arguments by their names. values computes the results, and near
+    writes them."""
 
     def add(results: Callable[[Any], Results]) -> Callable[[Any], Results]:
-        ROWS[schemas[0].partition("(")[0]] = Row(schemas, results, values)
+        ROWS[schemas[0].partition("(")[0]] = Row(schemas, results, values, near)
         return results
 
     return add
@@ -108,7 +114,13 @@ def _rows_of(x: Tensor) -> Tuple[int, ...]:
 # ---- activations -----------------------------------------------------------------------------------------------------
 
 
-@_row("npu_swiglu(Tensor self, int dim=-1) -> Tensor")
+@_row("npu_gelu(Tensor self, *, str approximate='none') -> Tensor", near=_near.gelu)
+def _gelu(a: Any) -> Results:
+    _one_of("approximate", a.approximate, "none", "tanh")
+    return torch.empty_like(a.self)
+
+
+@_row("npu_swiglu(Tensor self, int dim=-1) -> Tensor", near=_near.swiglu)
 def _swiglu(a: Any) -> Results:
     return a.self.new_empty(_halved(a.self, a.dim, "input"))
 
@@ -140,7 +152,8 @@ def _check_gate(a: Any, *modes: int) -> None:
 
 
 @_row("npu_swiglu_quant(Tensor x, *, Tensor? smooth_scales=None, Tensor? offsets=None, Tensor? group_index=None,"
-      " bool activate_left=False, int quant_mode=0, int group_list_type=0, int? dst_type=None) -> (Tensor, Tensor)")
+      " bool activate_left=False, int quant_mode=0, int group_list_type=0, int? dst_type=None) -> (Tensor, Tensor)",
+      near=_near.swiglu_quant)
 def _swiglu_quant(a: Any) -> Results:
     _one_of("quant_mode", a.quant_mode, 0, 1)
     _one_of("group_list_type", a.group_list_type, 0, 1)
@@ -221,7 +234,7 @@ _DEQUANT_SWIGLU = (
 
 
 @_row("npu_dequant_swiglu_clamp_quant" + _DEQUANT_SWIGLU)  # cann-recipes-infer adds it to torch_npu
-@_row("npu_dequant_swiglu_quant" + _DEQUANT_SWIGLU)
+@_row("npu_dequant_swiglu_quant" + _DEQUANT_SWIGLU, near=_near.dequant_swiglu_quant)
 def _dequant_swiglu_quant(a: Any) -> Results:
     """The series A2 and A3 ignore dst_type, round_mode and activate_dim; so does strict."""
     _of("x", a.x, "int32", "float16", "bfloat16")
@@ -276,8 +289,26 @@ def _norm(x: Tensor, gamma: Tensor, *others: Tuple[str, Optional[Tensor]]) -> No
         _shape(name, tensor, *last)
 
 
+def _rstd(x: Tensor, gamma: Tensor) -> Tensor:
+    return _floats(x, *x.shape[:x.dim() - gamma.dim()], *[1] * gamma.dim())
+
+
+@_row("npu_rms_norm(Tensor self, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor)", near=_near.rms_norm)
+def _rms_norm(a: Any) -> Results:
+    _norm(a.self, a.gamma)
+    return torch.empty_like(a.self), _rstd(a.self, a.gamma)
+
+
+@_row("npu_add_rms_norm(Tensor x1, Tensor x2, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor, Tensor)",
+      near=_near.add_rms_norm)
+def _add_rms_norm(a: Any) -> Results:
+    _shape("x2", a.x2, *a.x1.shape)
+    _norm(a.x1, a.gamma)
+    return torch.empty_like(a.x1), _rstd(a.x1, a.gamma), torch.empty_like(a.x1)
+
+
 @_row("npu_rms_norm_quant(Tensor x, Tensor gamma, Tensor beta, Tensor scale, Tensor offset, float epsilon=1e-06, *,"
-      " int? dst_dtype=None) -> Tensor")
+      " int? dst_dtype=None) -> Tensor", near=_near.rms_norm_quant)
 def _rms_norm_quant(a: Any) -> Results:
     _norm(a.x, a.gamma, ("beta", a.beta))
     return _quantised(a.x, a.x.shape, "dst_dtype", a.dst_dtype)
@@ -285,7 +316,7 @@ def _rms_norm_quant(a: Any) -> Results:
 
 @_row("npu_add_rms_norm_quant(Tensor x1, Tensor x2, Tensor gamma, Tensor scales1, Tensor? zero_points1,"
       " Tensor? beta=None, Tensor? scales2=None, Tensor? zero_points2=None, *, int axis=-1, float epsilon=1e-06,"
-      " bool div_mode=True, int? dst_type=None) -> (Tensor, Tensor, Tensor)")
+      " bool div_mode=True, int? dst_type=None) -> (Tensor, Tensor, Tensor)", near=_near.add_rms_norm_quant)
 def _add_rms_norm_quant(a: Any) -> Results:
     _expect(a.axis == -1, "axis", f"is {a.axis}; expected -1")
     _shape("x2", a.x2, *a.x1.shape)
@@ -296,7 +327,7 @@ def _add_rms_norm_quant(a: Any) -> Results:
 
 @_row("npu_add_rms_norm_dynamic_quant(Tensor x1, Tensor x2, Tensor gamma, *, Tensor? smooth_scale1=None,"
       " Tensor? smooth_scale2=None, Tensor? beta=None, float epsilon=1e-6, bool[2]? output_mask=None,"
-      " int? y_dtype=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
+      " int? y_dtype=None) -> (Tensor, Tensor, Tensor, Tensor, Tensor)", near=_near.add_rms_norm_dynamic_quant)
 def _add_rms_norm_dynamic_quant(a: Any) -> Results:
     """What is not wanted has no dimension on the device, and an empty one where only shapes are computed."""
     _dimensions("x1", a.x1, 2, 8)
@@ -318,10 +349,6 @@ def _add_rms_norm_dynamic_rules(a: Any) -> None:
     _shape("gamma", a.gamma, None)
     for name in "x2", "gamma", "beta", "smooth_scale1", "smooth_scale2":
         _of(name, getattr(a, name), _type_of(a.x1))
-
-
-def _rstd(x: Tensor, gamma: Tensor) -> Tensor:
-    return _floats(x, *x.shape[:x.dim() - gamma.dim()], *[1] * gamma.dim())
 
 
 @_row("npu_rms_norm_dynamic_mx_quant(Tensor x, Tensor gamma, *, Tensor? beta=None, float epsilon=1e-06,"
@@ -685,6 +712,48 @@ def _moe_finalize_routing(a: Any) -> Results:
     return _empties(a.expanded_permuted_rows, "expanded_permuted_rows", _experts.finalize_routing(a))[0]
 
 
+def _gating(a: Any, *dimensions: int) -> Results:
+    _dimensions("x", a.x, *dimensions)
+    _of("x", a.x, "float32", "float16", "bfloat16")
+    _expect(1 <= a.k <= a.x.shape[-1], "k", f"is {a.k}; expected 1 to {a.x.shape[-1]}, the columns of x")
+    y = a.x.new_empty((*_rows_of(a.x), a.k))
+    return y, torch.empty_like(y, dtype=torch.int32)
+
+
+@_row("npu_moe_gating_top_k_softmax(Tensor x, Tensor? finished=None, int k=1) -> (Tensor, Tensor, Tensor)",
+      near=_near.moe_gating_top_k_softmax)
+def _moe_gating_top_k_softmax(a: Any) -> Results:
+    y, indices = _gating(a, 2, 3)
+    _of("finished", a.finished, "bool")
+    _shape("finished", a.finished, *_rows_of(a.x))
+    return y, indices, torch.empty_like(indices)
+
+
+@_row("npu_moe_gating_top_k(Tensor x, int k, *, Tensor? bias=None, Tensor? input_ids=None, Tensor? tid2eid=None,"
+      " int k_group=1, int group_count=1, int group_select_mode=0, int renorm=0, int norm_type=0, bool out_flag=False,"
+      " float routed_scaling_factor=1.0, float eps=1e-20) -> (Tensor, Tensor, Tensor)", near=_near.moe_gating_top_k)
+def _moe_gating_top_k(a: Any) -> Results:
+    y, indices = _gating(a, 2, 2)
+    rows, experts = a.x.shape
+    _of("bias", a.bias, _type_of(a.x), why=", as x is")
+    _shape("bias", a.bias, experts)
+    _expect((a.input_ids is None) == (a.tid2eid is None), "tid2eid", "is given without input_ids, or the other way "
+            "round; expected both or neither")
+    for name, tensor, shape in ("input_ids", a.input_ids, [rows]), ("tid2eid", a.tid2eid, [None, a.k]):
+        _of(name, tensor, "int32", "int64")
+        _shape(name, tensor, *shape)
+    _one_of("group_select_mode", a.group_select_mode, 0, 1)
+    _one_of("renorm", a.renorm, 0)
+    _one_of("norm_type", a.norm_type, 0, 1)
+    least = 1 + a.group_select_mode
+    _expect(a.group_count > 0 and experts % a.group_count == 0 and experts // a.group_count >= least, "group_count",
+            f"is {a.group_count}; expected a divisor of {experts}, the columns of x, with {least} or more in a group")
+    _expect(1 <= a.k_group <= a.group_count, "k_group", f"is {a.k_group}; expected 1 to group_count, {a.group_count}")
+    most = experts // a.group_count * a.k_group
+    _expect(a.k <= most, "k", f"is {a.k}; expected at most {most}, the experts of k_group groups")
+    return y, indices, _floats(a.x, rows, experts)
+
+
 _RANKS = ("str group_ep, int ep_world_size, int ep_rank_id, int moe_expert_num, *,")
 _SHARED = (" str group_tp=\"\", int tp_world_size=0, int tp_rank_id=0, int expert_shard_type=0,"
            " int shared_expert_num=1, int shared_expert_rank_num=0,")
@@ -880,8 +949,12 @@ _warned = set()
 
 
 def not_computed(name: str) -> NotImplementedError:
+    operator = name.partition(" ")[0]
+    near = operator in ROWS and ROWS[operator].near is not None
+    computes = "install(values=\"near\") computes them in float32, not to the bit; " if near else ""
     return NotImplementedError(f"torch_npu.{name}: npuquant knows the shapes and types of its results, not their "
-                               "values; install(values=\"zeros\") returns zeros for them")
+                               f"values; {computes}install(values=\"zeros\") returns zeros for them; "
+                               f"{by_a_test(f'torch_npu.{operator}')}")
 
 
 def zeros_for(name: str, results: Results) -> Results:
@@ -927,6 +1000,8 @@ def _define(library: torch.library.Library, name: str, schema: str, row: Row) ->
         computed = None if row.values is None else row.values(a)
         if computed is not None:
             made = computed
+        elif chosen.values == "near" and row.near is not None:
+            made = _near.computed(name, row.near, a, made)
         elif not in_place or chosen.values != "zeros":
             made = zeros_for(name, made)
         return tuple(made) if is_tuple else made

@@ -17,12 +17,12 @@ import torch
 from npuquant_cli import operators as facts
 
 from .. import torch as operators
-from .._arguments import names_operator
+from .._arguments import listed, names_operator
 from .._shapes import quant_matmul_undefined
 from .._tensors import ON_DEVICE, result_type
 from . import npu
 from ._absent import OPERATORS, absent_from, spec_of
-from ._chosen import chosen
+from ._chosen import VALUES, chosen
 from ._modules import MODULES, npu_backend
 
 #: Names of devices that mean the CPU.
@@ -543,19 +543,20 @@ def install(scale_form: str = "product", *, values: Optional[str] = None, strict
         scale_form: the form of npu_dynamic_quant()'s scales: "product", as in CANN 9.0 and later, or "inverse", as in
             CANN 8.5 and earlier.
         values: for operators of which npuquant knows only the shapes and types of results. "exact": they raise a
-            NotImplementedError. "zeros": they return zeros, and each operator warns once. None: the value of the
-            environment variable NPUQUANT_VALUES, or "exact".
+            NotImplementedError. "zeros": they return zeros, and each operator warns once. "near": PyTorch's functions
+            in float32 compute some of them, and a report at the end of the process names these. None: the value of
+            the environment variable NPUQUANT_VALUES, or "exact".
         strict: True refuses what devices of the series A2 and A3 refuse. None: True if the environment has
             NPUQUANT_STRICT=1.
 
     Raises:
         RuntimeError: the real torch_npu is imported already.
-        ValueError: values is neither "exact" nor "zeros".
+        ValueError: values is none of the three.
     """
     if values is None:
         values = os.environ.get("NPUQUANT_VALUES") or "exact"
-    if values not in ("exact", "zeros"):
-        raise ValueError(f"values: is {values!r}; expected 'exact' or 'zeros'")
+    if values not in VALUES:
+        raise ValueError(f"values: is {values!r}; expected {listed([*map(repr, VALUES)])}")
     if strict is None:
         strict = os.environ.get("NPUQUANT_STRICT", "0") not in ("", "0")
     with _lock:

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""values="near": operators with a function that npuquant does not define to the bit, computed with PyTorch's function.
+
+Each function here writes the results of an operator, which are zeros before. The operator's own function, such as silu
+or the norm, is float32. What follows is the device's to the bit: one rounding to the type of the result, or
+quantisation. What an operator does not write stays zeros.
+
+Sources: docs/zh/custom_APIs/torch_npu and test/test_custom_ops of Ascend/op-plugin (2026-08-21, 517f2e7d), and the
+kernels of the series A2 in cann/ops-nn (2026-08-22, e5c3fa93) and cann/ops-transformer (2025-11-15, c29bc106). A
+function names what only the kernel says.
+"""
+from __future__ import annotations
+
+import os
+import sys
+from multiprocessing.util import Finalize
+from typing import Any, Callable, Dict, Optional, Tuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import gelu as _gelu
+from torch.nn.functional import silu as _silu
+
+import npuquant
+
+from .._arguments import listed
+from .._shapes import _name
+from ._chosen import chosen
+
+# ---- calls, and the report of them -----------------------------------------------------------------------------------
+
+#: By the operator and the line: how many calls since the last report.
+_calls: Dict[str, Dict[str, int]] = {}
+_LINES = 3  # so many does the report show
+#: Top packages whose frames are no lines of a script; "": code that a compiler made.
+_BETWEEN = ("torch", "npuquant", "")
+
+
+def computed(name: str, near: Callable[..., None], a: Any, made: Any) -> Any:
+    """The results of an operator, written by its function here."""
+    results = [made] if isinstance(made, Tensor) else made
+    for one in results:
+        one.zero_()
+    with torch.no_grad():
+        near(a, *results)
+    frame: Any = sys._getframe()
+    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _BETWEEN:
+        frame = frame.f_back
+    line = "an unknown line" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    add_calls({name: {line: 1}})
+    return made
+
+
+def add_calls(calls: Dict[str, Dict[str, int]]) -> None:
+    """Adds calls to those that the next report shows."""
+    if calls and not _calls:
+        Finalize(None, _write_report, exitpriority=0)  # at the end of a worker of multiprocessing, too
+    for name, lines in calls.items():
+        counts = _calls.setdefault(name, {})
+        for line, count in lines.items():
+            counts[line] = counts.get(line, 0) + count
+
+
+def take_calls() -> Dict[str, Dict[str, int]]:
+    """The calls since the last report, which no report here shows any more."""
+    calls = dict(_calls)
+    _calls.clear()
+    return calls
+
+
+def take_report() -> str:
+    """The report of the calls since the last one; empty if there were none."""
+    calls = take_calls()
+    if not calls:
+        return ""
+    text = "npuquant computed these operators with PyTorch's functions (values=\"near\"):"
+    for name, lines in sorted(calls.items()):
+        count, more = sum(lines.values()), len(lines) - _LINES
+        text += (f"\n  {name}: {count} call{'s' * (count > 1)}, {', '.join(list(lines)[:_LINES])}"
+                 f"{f' and {more} more' if more > 0 else ''}")
+    return f"{text}\nWhat depends on their results is not the device's to the bit."
+
+
+def _write_report() -> None:
+    text = take_report()
+    if text and sys.stderr is not None:
+        print(text, file=sys.stderr)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_calls.clear)  # the parent reports its own
+
+
+# ---- parts -----------------------------------------------------------------------------------------------------------
+
+
+def _only(argument: str, value: Any, *known: Any) -> None:
+    if value not in known:
+        raise NotImplementedError(f"{argument}: is {value!r}; npuquant has near values of "
+                                  f"{listed([*map(repr, known)])} only")
+
+
+def _only_int8(argument: str, dtype: Any) -> None:
+    _only(argument, _name(argument, dtype, "int8"), "int8", "qint8")
+
+
+def _rounded(t: Tensor) -> Tensor:
+    """int8 numbers: rounded half to even, saturated, 0 for NaN."""
+    return t.round().clamp(-128, 127).nan_to_num(0).to(torch.int8)
+
+
+def _quantise_rows(v: Tensor, rule: str, y: Tensor, scale: Tensor) -> None:
+    for into, array in zip((y, scale), npuquant.row_quant(v.numpy(), rule)):
+        into.copy_(torch.from_numpy(array).reshape(into.shape))
+
+
+def _experts(groups: Optional[Tensor], rows: int, ends: bool = False) -> Tensor:
+    """The expert of each row that has one. The rows behind these belong to no expert.
+
+    groups has the size of each group of rows, or its end, or pairs of an expert and a size.
+    """
+    if groups is None:
+        return torch.zeros(rows, dtype=torch.int64)
+    experts, sizes = torch.arange(len(groups)), groups
+    if groups.dim() == 2:
+        experts, sizes = groups.unbind(1)
+        sizes = sizes * (sizes > 0).cumprod(0)  # the first size that is not positive ends the pairs
+    elif ends:
+        sizes = groups.diff(prepend=groups.new_zeros(1))
+    return torch.repeat_interleave(experts, sizes.clamp(min=0))
+
+
+# ---- activations -----------------------------------------------------------------------------------------------------
+
+
+def gelu(a: Any, y: Tensor) -> None:
+    y.copy_(_gelu(a.self.float(), approximate=a.approximate))
+
+
+def swiglu(a: Any, y: Tensor) -> None:
+    first, second = a.self.float().chunk(2, a.dim)
+    y.copy_(_silu(first) * second)
+
+
+def swiglu_quant(a: Any, y: Tensor, scale: Tensor) -> None:
+    """The kernel leaves out smooth scales and offsets for rows behind the groups, and writes 0 for static scales."""
+    _only_int8("dst_type", a.dst_type)
+    halves = a.x.float().flatten(0, -2).chunk(2, -1)
+    v = _silu(halves[not a.activate_left]) * halves[a.activate_left]
+    experts = _experts(a.group_index, len(v), ends=a.group_list_type == 0)
+    if a.smooth_scales is not None:
+        if a.quant_mode == 1:  # the kernel reads a row for each group
+            _only("smooth_scales.dim()", a.smooth_scales.dim(), 2)
+        rows = v[:len(experts)]
+        rows *= a.smooth_scales.reshape(len(a.smooth_scales), -1)[experts]
+        if a.quant_mode == 0:
+            rows += a.offsets.reshape(len(a.offsets), -1)[experts]
+    if a.quant_mode == 1:
+        _quantise_rows(v, "swiglu", y, scale)
+    else:
+        y.copy_(_rounded(v).reshape(y.shape))
+
+
+def dequant_swiglu_quant(a: Any, y: Tensor, scale: Tensor) -> None:
+    """Only int32 x is dequantised. A bias of int32 is added before, another one after.
+
+    The kernel divides by static scales of the columns, and multiplies by the reciprocal of one scale. It writes no
+    static scale, and nothing for rows behind the groups.
+    """
+    if not chosen.strict:  # the series A2 and A3 ignore them
+        _only_int8("dst_type", a.dst_type)
+        _only("round_mode", a.round_mode, None, 0)
+        _only("activate_dim", a.activate_dim, None, -1, a.x.dim() - 1)
+    experts = _experts(a.group_index, a.x.shape[:-1].numel())
+    count, groups = len(experts), 1 if a.group_index is None else len(a.group_index)
+
+    def of_rows(tensor: Tensor) -> Tensor:
+        return tensor.reshape(groups, -1)[experts]
+
+    v = a.x.flatten(0, -2)[:count]
+    if v.dtype == torch.int32:
+        if a.bias is not None and a.bias.dtype == torch.int32:
+            v = v + of_rows(a.bias)
+        v = v.float() * of_rows(a.weight_scale)
+        if a.activation_scale is not None:
+            v = v * a.activation_scale.reshape(-1, 1)[:count]
+        if a.bias is not None and a.bias.dtype != torch.int32:
+            v = v + of_rows(a.bias).float()
+    v = v.float()
+    if a.swiglu_mode == 1:
+        gate, other = v[:, ::2], v[:, 1::2]
+    else:
+        halves = v.chunk(2, -1)
+        gate, other = halves[not a.activate_left], halves[a.activate_left]
+    if a.swiglu_mode == 0:
+        v = _silu(gate) * other
+    else:
+        gate = gate.clamp(max=a.clamp_limit)
+        other = other.clamp(-a.clamp_limit, a.clamp_limit) + a.glu_bias
+        v = gate * torch.sigmoid(a.glu_alpha * gate) * other
+    y, scale = y.flatten(0, -2)[:count], scale.flatten()[:count]
+    if a.quant_mode == 1:
+        _quantise_rows(v if a.quant_scale is None else v * of_rows(a.quant_scale).float(), "dequant_swiglu", y, scale)
+        return
+    if a.quant_scale is not None:
+        by = of_rows(a.quant_scale)
+        v = v * (1 / by) if by.shape[1] == 1 else v / by
+        if a.quant_offset is not None:
+            v = v + of_rows(a.quant_offset).float()
+    y.copy_(_rounded(v))
+
+
+# ---- norms -----------------------------------------------------------------------------------------------------------
+
+
+def _norm(x: Tensor, a: Any, beta: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+    """The normalised x, which is float32, and the reciprocal of its root mean square."""
+    rstd = 1 / (x.square().mean(tuple(range(-a.gamma.dim(), 0)), keepdim=True) + a.epsilon).sqrt()
+    v = x * rstd * a.gamma.float()
+    return v if beta is None else v + beta.float(), rstd
+
+
+def _norm_of_sum(a: Any, x: Tensor, beta: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+    """The norm of x1 + x2, and the sum itself, rounded to the type of x."""
+    added = a.x1.float() + a.x2.float()
+    x.copy_(added)
+    return _norm(added, a, beta)
+
+
+def rms_norm(a: Any, y: Tensor, rstd: Tensor) -> None:
+    for into, values in zip((y, rstd), _norm(a.self.float(), a)):
+        into.copy_(values)
+
+
+def add_rms_norm(a: Any, y: Tensor, rstd: Tensor, x: Tensor) -> None:
+    for into, values in zip((y, rstd), _norm_of_sum(a, x)):
+        into.copy_(values)
+
+
+def rms_norm_quant(a: Any, y: Tensor) -> None:
+    """The kernel multiplies by the reciprocal of the scale, where torch_npu's page multiplies by the scale itself. It
+    rounds to float16 before it rounds to an integer."""
+    _only_int8("dst_dtype", a.dst_dtype)
+    t = _norm(a.x.float(), a, a.beta)[0] * (1 / a.scale.float()) + a.offset.float()
+    y.copy_(_rounded(t.half().float()))
+
+
+def add_rms_norm_quant(a: Any, y1: Tensor, y2: Tensor, x: Tensor) -> None:
+    _only_int8("dst_type", a.dst_type)
+    v = _norm_of_sum(a, x, a.beta)[0]
+    for y, scales, zero_points in (y1, a.scales1, a.zero_points1), (y2, a.scales2, a.zero_points2):
+        if scales is not None:
+            t = v / scales.float() if a.div_mode else v * scales.float()
+            y.copy_(_rounded(t if zero_points is None else t + zero_points.float()))
+
+
+def add_rms_norm_dynamic_quant(a: Any, y1: Tensor, y2: Tensor, x: Tensor, scale1: Tensor, scale2: Tensor) -> None:
+    _only_int8("y_dtype", a.y_dtype)
+    v = _norm_of_sum(a, x, a.beta)[0]
+    for y, scale, smooth in (y1, scale1, a.smooth_scale1), (y2, scale2, a.smooth_scale2):
+        if y.dim() > 0:  # it is wanted
+            _quantise_rows(v if smooth is None else v * smooth.float(), "add_rms_norm", y, scale)
+
+
+# ---- mixtures of experts ---------------------------------------------------------------------------------------------
+
+
+def _largest(scores: Tensor, k: int) -> Tensor:
+    """Where the k largest scores of each row are, the largest first. Of equal scores the first comes first."""
+    return torch.sort(scores, dim=-1, descending=True, stable=True).indices[..., :k]
+
+
+def moe_gating_top_k_softmax(a: Any, y: Tensor, expert_idx: Tensor, row_idx: Tensor) -> None:
+    """A finished row has the number of experts for an expert, and y as other rows have."""
+    scores = a.x.float().softmax(-1)
+    experts = _largest(scores, a.k)
+    y.copy_(scores.gather(-1, experts))
+    expert_idx.copy_(experts if a.finished is None else experts.masked_fill(a.finished[..., None], scores.shape[-1]))
+    row_idx.copy_(torch.arange(y.numel()).reshape(a.k, -1).t().reshape(y.shape))
+
+
+def moe_gating_top_k(a: Any, y: Tensor, expert_idx: Tensor, norm_out: Tensor) -> None:
+    """The bias chooses experts, and does not change their weights."""
+    if a.input_ids is not None:
+        raise NotImplementedError("input_ids: is given; npuquant has near values of None only")
+    scores = a.x.float()
+    scores = scores.softmax(-1) if a.norm_type == 0 else scores.sigmoid()
+    choice = scores if a.bias is None else scores + a.bias.float()
+    if a.group_count > 1:
+        of_group = choice.unflatten(-1, (a.group_count, -1))
+        best = of_group.amax(-1) if a.group_select_mode == 0 else of_group.topk(2).values.sum(-1)
+        others = torch.ones_like(best, dtype=torch.bool).scatter(-1, _largest(best, a.k_group), False)
+        choice = of_group.masked_fill(others[..., None], -torch.inf).flatten(-2)
+    experts = _largest(choice, a.k)
+    weights = scores.gather(-1, experts)
+    if a.norm_type == 1:
+        weights = weights / (weights.sum(-1, keepdim=True) + a.eps)
+    y.copy_(weights * a.routed_scaling_factor)
+    expert_idx.copy_(experts)
+    if a.out_flag:
+        norm_out.copy_(scores)

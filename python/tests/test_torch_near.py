@@ -1,0 +1,551 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""values="near": PyTorch's functions in float32, an exact tail, and a report of the operators so computed."""
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import numpy_operators
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch cannot be imported (Debian: python3-torch)")
+
+import npuquant  # noqa: E402
+from npuquant import pytest_npu  # noqa: E402
+from npuquant import torch_npu as stand_in  # noqa: E402
+from npuquant.torch_npu import _declared, _near  # noqa: E402
+
+f, h, bf, i1, i4 = torch.float32, torch.float16, torch.bfloat16, torch.int8, torch.int32
+TYPES = pytest.mark.parametrize("dtype", [f, h, bf], ids=["float32", "float16", "bfloat16"])
+
+
+@pytest.fixture(autouse=True)
+def near():
+    stand_in.install(values="near")
+    yield
+    stand_in.uninstall()
+    _near.take_report()
+
+
+@pytest.fixture
+def random():
+    generator = np.random.RandomState(numpy_operators.SEED % 2**32)
+
+    def numbers(*shape, dtype=f, low=-4.0, high=4.0):
+        return torch.from_numpy(generator.uniform(low, high, shape)).to(dtype)
+
+    return numbers
+
+
+def exact(tensor):
+    return tensor.double().numpy()
+
+
+def assert_near(made, expected, dtype):
+    """To a unit of a type of 16 bits. The errors of PyTorch's functions in float32 are some units."""
+    assert made.dtype == dtype and tuple(made.shape) == expected.shape
+    tolerance = {f: 2e-6, h: 2**-10, bf: 2**-7}[dtype]
+    np.testing.assert_allclose(exact(made), expected, rtol=tolerance, atol=5e-7)
+
+
+def assert_same(made, expected):
+    np.testing.assert_array_equal(made.numpy(), np.asarray(expected))
+
+
+def silu(x):
+    return x / (1 + np.exp(-x))
+
+
+def rms_norm(x, gamma, epsilon=1e-6, dimensions=(-1,)):
+    rstd = 1 / np.sqrt((x * x).mean(dimensions, keepdims=True) + epsilon)
+    return x * rstd * gamma, rstd
+
+
+# ---- activations -----------------------------------------------------------------------------------------------------
+
+
+@TYPES
+@pytest.mark.parametrize("dim", [-1, 0])
+def test_swiglu(random, dtype, dim):
+    x = random(6, 8, dtype=dtype)
+    first, second = np.split(exact(x), 2, dim)
+    assert_near(stand_in.npu_swiglu(x, dim), silu(first) * second, dtype)
+
+
+@TYPES
+def test_gelu(random, dtype):
+    x = random(5, 7, dtype=dtype)
+    numbers = exact(x)
+    erf = np.vectorize(__import__("math").erf)
+    assert_near(stand_in.npu_gelu(x), numbers * (1 + erf(numbers / np.sqrt(2))) / 2, dtype)
+    tanh = np.tanh(np.sqrt(2 / np.pi) * (numbers + 0.044715 * numbers**3))
+    assert_near(torch.ops.npu.npu_gelu(x, approximate="tanh"), numbers * (1 + tanh) / 2, dtype)
+    with pytest.raises(RuntimeError, match="^approximate: is 'fast'; expected 'none' or 'tanh'"):
+        stand_in.npu_gelu(x, approximate="fast")
+
+
+def gated(x, left):
+    """What the activation alone returns, as float32: a tail begins with it."""
+    halves = x.float().chunk(2, -1)
+    return stand_in.npu_swiglu(torch.cat(halves if left else halves[::-1], -1))
+
+
+@TYPES
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("ends", [False, True])
+def test_swiglu_quant(random, dtype, left, ends):
+    """Rows behind the groups have no smooth scales."""
+    x, smooth = random(2, 3, 8, dtype=dtype), random(3, 4, low=0.5, high=2)
+    v, experts = gated(x, left), [0, 0, 2, 2]
+    y, scale = stand_in.npu_swiglu_quant(x, activate_left=left, quant_mode=1)
+    expected = npuquant.row_quant(v, "swiglu")
+    assert_same(y, expected[0])
+    assert_same(scale, expected[1])
+    of_rows = torch.ones(6, 4)
+    of_rows[:4] = smooth[experts]
+    groups = torch.tensor([2, 2, 4] if ends else [2, 0, 2], dtype=i4)
+    y, scale = stand_in.npu_swiglu_quant(x, activate_left=left, quant_mode=1, smooth_scales=smooth, group_index=groups,
+                                         group_list_type=int(not ends))
+    expected = npuquant.row_quant(v * of_rows.reshape(2, 3, 4), "swiglu")
+    assert_same(y, expected[0])
+    assert_same(scale, expected[1])
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (1,)])
+def test_static_swiglu_quant(random, shape):
+    x, smooth, offsets = random(5, 8), random(*shape, low=5, high=20), random(*shape)
+    y, scale = stand_in.npu_swiglu_quant(x, activate_left=True, smooth_scales=smooth, offsets=offsets)
+    v = gated(x, True)
+    assert_same(y, npuquant.npu_quantize(v, smooth.reshape(-1), offsets.reshape(-1), "qint8", -1, False))
+    assert not scale.any() and scale.shape == (5,)
+    with pytest.raises(NotImplementedError, match=r"^smooth_scales\.dim\(\): is 1; npuquant has near values of 2 only"):
+        stand_in.npu_swiglu_quant(x, smooth_scales=torch.ones(1), quant_mode=1)
+
+
+PARTS = {0: lambda x, left: np.split(x, 2, -1)[::1 if left else -1], 1: lambda x, left: (x[:, ::2], x[:, 1::2]),
+         2: lambda x, left: np.split(x, 2, -1)[::1 if left else -1]}
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+@pytest.mark.parametrize("left", [False, True])
+def test_modes_of_dequant_swiglu_quant(random, mode, left):
+    """The scale of a dynamic call shows the function: it is the largest number of the row, divided by 127."""
+    x, limit, alpha, bias = random(6, 16, dtype=bf, low=-9, high=9), 3.0, 1.5, 0.75
+    gate, other = PARTS[mode](exact(x), left)
+    if mode == 0:
+        v = silu(gate) * other
+    else:
+        gate = np.minimum(gate, limit)
+        v = gate / (1 + np.exp(-alpha * gate)) * (np.clip(other, -limit, limit) + bias)
+    y, scale = stand_in.npu_dequant_swiglu_quant(x, activate_left=left, quant_mode=1, swiglu_mode=mode,
+                                                 clamp_limit=limit, glu_alpha=alpha, glu_bias=bias)
+    assert_near(scale, np.abs(v).max(-1) / 127, f)
+    assert np.abs(y.numpy() - v / exact(scale)[:, None]).max() < 0.5 + 1e-3
+
+
+@pytest.mark.parametrize("bias_type", [None, i4, f])
+@pytest.mark.parametrize("pairs", [False, True])
+def test_dequant_swiglu_quant(random, bias_type, pairs):
+    """Experts 2 and 0 have three rows and one; what lies behind is not written."""
+    x = random(6, 16, dtype=i4, low=-1000, high=1000)
+    weight_scale, activation_scale = random(3, 16, low=1e-4, high=1e-2), random(6, 1, low=0.5, high=2)
+    quant_scale = random(3, 8, low=0.5, high=2)
+    bias = None if bias_type is None else random(3, 16, dtype=bias_type, low=-50, high=50)
+    # Pairs come in any order, and the first without rows ends them.
+    groups, experts = (torch.tensor([[2, 3], [0, 1], [1, 0]]), [2, 2, 2, 0]) if pairs else (
+        torch.tensor([1, 0, 3]), [0, 2, 2, 2])
+    rows = x[:4] + bias[experts] if bias_type == i4 else x[:4]
+    v = rows.float() * weight_scale[experts] * activation_scale[:4]
+    if bias_type == f:
+        v = v + bias[experts]
+    expected = npuquant.row_quant(gated(v, False) * quant_scale[experts], "dequant_swiglu")
+    a = SimpleNamespace(x=x, weight_scale=weight_scale, activation_scale=activation_scale, bias=bias,
+                        quant_scale=quant_scale, quant_offset=None, group_index=groups, activate_left=False,
+                        quant_mode=1, dst_type=None, round_mode=None, activate_dim=None, swiglu_mode=0, clamp_limit=7.0,
+                        glu_alpha=1.702, glu_bias=1.0)
+    y, scale = torch.zeros(6, 8, dtype=i1), torch.zeros(6)
+    _near.dequant_swiglu_quant(a, y, scale)
+    assert_same(y[:4], expected[0])
+    assert_same(scale[:4], expected[1])
+    assert not y[4:].any() and not scale[4:].any()
+    if not pairs:
+        made = stand_in.npu_dequant_swiglu_quant(**vars(a))
+        assert torch.equal(made[0], y) and torch.equal(made[1], scale)
+
+
+def test_static_dequant_swiglu_quant(random):
+    """It divides by scales of the columns, and multiplies by the reciprocal of one."""
+    x, by, offset = random(6, 16, dtype=bf), random(2, 8, low=0.01, high=0.1), random(2, 8)
+    v, groups = gated(x, False), torch.tensor([2, 3])
+    y, scale = stand_in.npu_dequant_swiglu_quant(x, quant_scale=by, quant_offset=offset, group_index=groups)
+    for rows, expert in (slice(0, 2), 0), (slice(2, 5), 1):
+        assert_same(y[rows], npuquant.npu_quantize(v[rows], by[expert], offset[expert], "qint8", -1, True))
+    assert not y[5:].any() and not scale.any()
+    y, _ = stand_in.npu_dequant_swiglu_quant(x, quant_scale=by[0, :1], quant_offset=offset[0, :1])
+    assert_same(y, npuquant.npu_quantize(v, 1 / by[0, :1], offset[0, :1], "qint8", -1, False))
+    y, _ = stand_in.npu_dequant_swiglu_quant(x, weight_scale=torch.full((16,), 2.0))  # only int32 is dequantised
+    assert_same(y, npuquant.npu_quantize(v, torch.ones(1), None, "qint8", -1, False))
+
+
+# ---- norms -----------------------------------------------------------------------------------------------------------
+
+
+@TYPES
+@pytest.mark.parametrize("shape", [(8,), (3, 8)])
+def test_rms_norm(random, dtype, shape):
+    x, gamma = random(2, 3, 8, dtype=dtype), random(*shape, dtype=dtype)
+    dimensions = tuple(range(-len(shape), 0))
+    expected = rms_norm(exact(x), exact(gamma), 1e-3, dimensions)
+    y, rstd = stand_in.npu_rms_norm(x, gamma, epsilon=1e-3)
+    assert_near(y, expected[0], dtype)
+    assert_near(rstd, expected[1], f)
+
+
+@TYPES
+def test_add_rms_norm(random, dtype):
+    x1, x2, gamma = random(3, 8, dtype=dtype), random(3, 8, dtype=dtype), random(8, dtype=dtype)
+    y, rstd, x = stand_in.npu_add_rms_norm(x1, x2, gamma)
+    expected = rms_norm(exact(x1) + exact(x2), exact(gamma))
+    assert_near(y, expected[0], dtype)
+    assert_near(rstd, expected[1], f)
+    assert_same(x.float(), (x1.float() + x2.float()).to(dtype).float())
+
+
+def normed(x, gamma, beta=None):
+    """What the norm alone returns, as float32: a tail begins with it."""
+    v = stand_in.npu_rms_norm(x.float(), gamma.float())[0]
+    return v if beta is None else v + beta.float()
+
+
+@TYPES
+def test_rms_norm_quant(random, dtype):
+    x, gamma, beta = (random(*shape, dtype=dtype) for shape in ((3, 32), (32,), (32,)))
+    scale, offset = torch.tensor([0.03125], dtype=dtype), torch.tensor([3], dtype=i1)
+    expected = (normed(x, gamma, beta) * (1 / scale.float()) + offset).half()
+    assert_same(stand_in.npu_rms_norm_quant(x, gamma, beta, scale, offset),
+                npuquant.npu_quantize(expected, torch.ones(1), None, "qint8", -1, False))
+
+
+@TYPES
+@pytest.mark.parametrize("divide", [True, False])
+def test_add_rms_norm_quant(random, dtype, divide):
+    x1, x2, gamma, beta = (random(*shape, dtype=dtype) for shape in ((3, 32), (3, 32), (32,), (32,)))
+    scales, zeros = random(32, low=0.01, high=0.1) if divide else random(32, low=10, high=50), random(32, dtype=i4)
+    v = normed(x1.float() + x2.float(), gamma, beta)
+    y1, y2, x = stand_in.npu_add_rms_norm_quant(x1, x2, gamma, scales, zeros, beta, div_mode=divide)
+    assert_same(y1, npuquant.npu_quantize(v, scales, zeros.float(), "qint8", -1, divide))
+    assert not y2.any()
+    assert_same(x.float(), (x1.float() + x2.float()).to(dtype).float())
+    y1, y2, _ = stand_in.npu_add_rms_norm_quant(x1, x2, gamma, scales, None, beta, scales * 2, zeros, div_mode=divide)
+    assert_same(y1, npuquant.npu_quantize(v, scales, None, "qint8", -1, divide))
+    assert_same(y2, npuquant.npu_quantize(v, scales * 2, zeros.float(), "qint8", -1, divide))
+
+
+@TYPES
+@pytest.mark.parametrize("mask", [None, [True, False], [False, True], [True, True]])
+def test_add_rms_norm_dynamic_quant(random, dtype, mask):
+    x1, x2, gamma, beta, smooth1, smooth2 = (
+        random(*shape, dtype=dtype) for shape in ((2, 3, 8), (2, 3, 8), (8,), (8,), (8,), (8,)))
+    v = normed(x1.float() + x2.float(), gamma, beta)
+    y1, y2, x, scale1, scale2 = stand_in.npu_add_rms_norm_dynamic_quant(
+        x1, x2, gamma, smooth_scale1=smooth1, smooth_scale2=smooth2, beta=beta, output_mask=mask)
+    for wanted, y, scale, smooth in zip(mask or [True, True], (y1, y2), (scale1, scale2), (smooth1, smooth2)):
+        if not wanted:
+            assert y.shape == scale.shape == ()
+            continue
+        expected = npuquant.row_quant(v * smooth.float(), "add_rms_norm")
+        assert_same(y, expected[0])
+        assert_same(scale, expected[1])
+    assert_same(x.float(), (x1.float() + x2.float()).to(dtype).float())
+    y, _, _, scale, _ = stand_in.npu_add_rms_norm_dynamic_quant(x1, x2, gamma)
+    expected = npuquant.row_quant(normed(x1.float() + x2.float(), gamma), "add_rms_norm")
+    assert_same(y, expected[0])
+    assert_same(scale, expected[1])
+
+
+# ---- mixtures of experts ---------------------------------------------------------------------------------------------
+
+
+def softmax(x):
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def largest(scores, k):
+    return np.argsort(-scores, -1, kind="stable")[..., :k]
+
+
+def logits(*shape, dtype):
+    """Each number twice in a row, and no two others are near each other."""
+    generator = np.random.RandomState(7)
+    rows = [generator.permutation(np.repeat(np.arange(shape[-1] // 2), 2)) for _ in range(int(np.prod(shape[:-1])))]
+    return (torch.tensor(np.array(rows)).reshape(shape) / 4 - 2).to(dtype)
+
+
+@TYPES
+@pytest.mark.parametrize("shape", [(5, 16), (2, 3, 16)])
+def test_gating_softmax(dtype, shape):
+    x, rows = logits(*shape, dtype=dtype), int(np.prod(shape[:-1]))
+    finished = torch.arange(rows).reshape(shape[:-1]) % 2 == 1
+    experts = largest(exact(x), 3)
+    y, expert_idx, row_idx = stand_in.npu_moe_gating_top_k_softmax(x, finished, k=3)
+    assert_near(y, np.take_along_axis(softmax(exact(x)), experts, -1), dtype)
+    assert_same(expert_idx, np.where(finished[..., None], 16, experts))
+    assert_same(row_idx.reshape(rows, 3), np.arange(rows)[:, None] + rows * np.arange(3))
+    assert expert_idx.dtype == row_idx.dtype == i4
+    assert_same(stand_in.npu_moe_gating_top_k_softmax(x)[1], largest(exact(x), 1))
+
+
+@TYPES
+@pytest.mark.parametrize("sigmoid", [False, True])
+@pytest.mark.parametrize("mode, groups, k_group", [(0, 1, 1), (0, 4, 2), (1, 4, 2), (1, 4, 4)])
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_gating(dtype, sigmoid, mode, groups, k_group, with_bias):
+    x = logits(6, 16, dtype=dtype)
+    bias = torch.arange(16).to(dtype) if with_bias else None
+    scores = 1 / (1 + np.exp(-exact(x))) if sigmoid else softmax(exact(x))
+    choice = (scores.astype(np.float32) + (exact(bias) if with_bias else 0)).reshape(6, groups, -1)
+    best = choice.max(-1) if mode == 0 else np.sort(choice, -1)[..., -2:].sum(-1)
+    others = np.ones((6, groups), np.bool_)
+    np.put_along_axis(others, largest(best, k_group), False, -1)
+    choice[others] = -np.inf
+    experts = largest(choice.reshape(6, 16), 3)
+    weights = np.take_along_axis(scores, experts, -1)
+    if sigmoid:
+        weights = weights / (weights.sum(-1, keepdims=True) + 0.5)
+    options = {"bias": bias, "k_group": k_group, "group_count": groups, "group_select_mode": mode,
+               "norm_type": int(sigmoid), "routed_scaling_factor": 2.5, "eps": 0.5}
+    y, expert_idx, norm_out = stand_in.npu_moe_gating_top_k(x, 3, out_flag=True, **options)
+    assert_near(y, weights * 2.5, dtype)
+    assert_same(expert_idx, experts)
+    assert_near(norm_out, scores, f)
+    assert not stand_in.npu_moe_gating_top_k(x, 3, **options)[2].any()
+
+
+@pytest.mark.parametrize("says, keywords", [
+    ("k: is 9; expected 1 to 8", {"k": 9}), ("k: is 0; expected 1 to 8", {"k": 0}),
+    ("k: is 3; expected at most 2, the experts of k_group groups", {"k": 3, "group_count": 4}),
+    ("group_count: is 3; expected a divisor of 8", {"group_count": 3}),
+    ("group_count: is 8; .* with 2 or more in a group", {"group_count": 8, "group_select_mode": 1}),
+    ("k_group: is 5; expected 1 to group_count, 4", {"k_group": 5, "group_count": 4}),
+    ("renorm: is 1; expected 0", {"renorm": 1}), ("norm_type: is 2; expected 0 or 1", {"norm_type": 2}),
+    (r"bias: has the shape \[4\]; expected \[8\]", {"bias": torch.ones(4)}),
+    ("bias: is float16; expected float32, as x is", {"bias": torch.ones(8, dtype=h)}),
+    ("tid2eid: is given without input_ids", {"input_ids": torch.zeros(3, dtype=i4)})])
+def test_gating_refuses(says, keywords):
+    with pytest.raises(RuntimeError, match=f"^{says}"):
+        stand_in.npu_moe_gating_top_k(torch.ones(3, 8), **{"k": 1, **keywords})
+
+
+# ---- what has no near values -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:.* returns zeros")
+@pytest.mark.parametrize("says, name, values, keywords", [
+    ("dst_type: is 'quint4x2'", "npu_swiglu_quant", [torch.ones(3, 16)], {"dst_type": 16}),
+    ("dst_type: is 'hifloat8'", "npu_dequant_swiglu_quant", [torch.ones(3, 16, dtype=h)], {"dst_type": 290}),
+    ("round_mode: is 2", "npu_dequant_swiglu_quant", [torch.ones(3, 16, dtype=h)], {"round_mode": 2}),
+    ("activate_dim: is 0", "npu_dequant_swiglu_quant", [torch.ones(4, 16, dtype=h)], {"activate_dim": 0}),
+    ("dst_dtype: is 'quint4x2'", "npu_rms_norm_quant", [torch.ones(3, 8), *[torch.ones(8)] * 2, *[torch.ones(1)] * 2],
+     {"dst_dtype": 16}),
+    ("y_dtype: is 'quint4x2'", "npu_add_rms_norm_dynamic_quant", [*[torch.ones(3, 8)] * 2, torch.ones(8)],
+     {"y_dtype": 16}),
+    ("input_ids: is given", "npu_moe_gating_top_k", [torch.ones(3, 8), 2],
+     {"input_ids": torch.zeros(3, dtype=i4), "tid2eid": torch.zeros(4, 2, dtype=i4)}),
+])
+def test_not_near(says, name, values, keywords):
+    with pytest.raises(NotImplementedError, match=f"^{says}; npuquant has near values of .* only$"):
+        getattr(stand_in, name)(*values, **keywords)
+    assert _near.take_report() == ""
+    stand_in.install(values="zeros")
+    getattr(stand_in, name)(*values, **keywords)
+
+
+def test_operators_without_near_values():
+    calls = [("npu_swiglu", [torch.ones(2, 4)]), ("npu_clipped_swiglu", [torch.ones(2, 4)])]
+    for values, offers in ("near", [None, False]), ("exact", [True, False]):
+        stand_in.install(values=values)
+        for (name, tensors), offer in zip(calls, offers):
+            if offer is None:
+                assert getattr(stand_in, name)(*tensors).any()
+                continue
+            with pytest.raises(NotImplementedError) as raised:
+                getattr(stand_in, name)(*tensors)
+            text = str(raised.value)
+            assert ("values=\"near\"" in text) == offer and "values=\"zeros\"" in text
+            assert text.endswith(f"a test can replace it: monkeypatch.setattr(\"torch_npu.{name}\", ...)")
+
+
+def test_strict(random):
+    """Arguments that the series A2 and A3 ignore change nothing."""
+    x = random(3, 16, dtype=h)
+    expected = stand_in.npu_dequant_swiglu_quant(x, quant_mode=1)
+    stand_in.install(values="near", strict=True)
+    made = stand_in.npu_dequant_swiglu_quant(x, quant_mode=1, dst_type=291, activate_dim=0, round_mode=3)
+    assert all(map(torch.equal, made, expected))
+
+
+def test_gradients():
+    """Results are new tensors without gradient."""
+    x = torch.ones(2, 4, requires_grad=True)
+    assert not stand_in.npu_swiglu(x).requires_grad
+    assert stand_in.npu_swiglu_quant(x, quant_mode=1)[0].eq(127).all()
+
+
+# ---- the report ------------------------------------------------------------------------------------------------------
+
+SCRIPT = """\
+import torch
+import torch_npu
+
+x = torch.ones(2, 4).npu()
+for _ in range(3):
+    torch_npu.npu_swiglu(x)
+torch.ops.npu.npu_swiglu(x)
+torch_npu.npu_swiglu(x), torch_npu.npu_gelu(x)
+torch_npu.npu_swiglu(x)
+torch_npu.npu_swiglu(x)
+"""
+REPORT = """\
+npuquant computed these operators with PyTorch's functions (values="near"):
+  npu_gelu: 1 call, {0}:{1}
+  npu_swiglu: 7 calls, {0}:{2}, {0}:{3}, {0}:{1} and 2 more
+What depends on their results is not the device's to the bit.
+"""
+WORKERS = """\
+import multiprocessing
+import sys
+
+import npuquant.torch_npu
+import torch
+
+
+def work():
+    npuquant.torch_npu.install(values="near")
+    torch.ops.npu.npu_gelu(torch.ones(2))
+
+
+if __name__ == "__main__":
+    npuquant.torch_npu.install(values="near")
+    torch.ops.npu.npu_swiglu(torch.ones(2))
+    worker = multiprocessing.get_context(sys.argv[1]).Process(target=work)
+    worker.start()
+    worker.join()
+"""
+
+
+def ran(folder, *words, **environment):
+    return subprocess.run([sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=str(folder),
+                          universal_newlines=True, env={**os.environ, **environment})
+
+
+def test_report_of_a_script(tmp_path):
+    (tmp_path / "layer.py").write_text(SCRIPT)
+    done = ran(tmp_path, "-m", "npuquant.torch_npu", "--values", "near", "layer.py")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", REPORT.format("layer.py", 8, 6, 7))
+
+
+def test_report_of_a_process(tmp_path):
+    """It needs no stand-in at the end."""
+    (tmp_path / "layer.py").write_text(
+        f"import npuquant.torch_npu as stand_in\nstand_in.install(values='near')\n{SCRIPT}"
+        "stand_in.install(values='exact')\nstand_in.uninstall()\nraise SystemExit(3)\n")
+    done = ran(tmp_path, "layer.py")
+    path = "layer.py" if sys.version_info < (3, 9) else tmp_path / "layer.py"
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", REPORT.format(path, 10, 8, 9))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_report_of_workers(tmp_path, method):
+    """Each process reports its own calls."""
+    (tmp_path / "layer.py").write_text(WORKERS)
+    lines = ran(tmp_path, "layer.py", method).stderr.splitlines()
+    assert [line.split(",")[0] for line in lines[1::3]] == ["  npu_gelu: 1 call", "  npu_swiglu: 1 call"]
+    assert len(lines) == 6
+
+
+@pytest.mark.parametrize("words", [["-p", "npuquant_pytest", "--npu=near"], ["-p", "npuquant.pytest_npu"]])
+def test_report_of_pytest(tmp_path, words):
+    (tmp_path / "test_layer.py").write_text("def test_layer():\n    import torch, torch_npu\n\n"
+                                            "    assert torch_npu.npu_swiglu(torch.ones(2, 4)).all()\n")
+    done = ran(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words, NPUQUANT_VALUES="near")
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    begin = next(i for i, line in enumerate(lines) if " npuquant " in line)
+    assert lines[begin + 1].startswith("npuquant computed these operators")
+    assert lines[begin + 2] == f"  npu_swiglu: 1 call, {tmp_path}/test_layer.py:4"
+    assert done.stdout.count("npu_swiglu") == 1
+
+
+def test_report_of_xdist():
+    """pytest-xdist gives a worker's session an output, which the session that reports gets with the worker's node."""
+    stand_in.npu_gelu(torch.ones(2))
+    for _ in range(2):
+        stand_in.npu_gelu(torch.ones(2))
+    worker = SimpleNamespace(workeroutput={})
+    pytest_npu.pytest_sessionfinish(SimpleNamespace(config=SimpleNamespace()))
+    pytest_npu.pytest_sessionfinish(SimpleNamespace(config=worker))
+    assert sorted(worker.workeroutput["npuquant"].pop("npu_gelu").values()) == [1, 2]
+    assert _near.take_report() == "" and worker.workeroutput == {"npuquant": {}}
+    worker.workeroutput["npuquant"]["npu_gelu"] = {"test_a.py:3": 2, "test_b.py:4": 1}
+    for node in worker, SimpleNamespace(), worker:  # one of them crashed
+        pytest_npu.pytest_testnodedown(node)
+    assert "\n  npu_gelu: 6 calls, test_a.py:3, test_b.py:4\n" in _near.take_report()
+
+
+def test_values_of_pytest(tmp_path):
+    done = ran(tmp_path, "-m", "pytest", "-p", "npuquant_pytest", "--npu=some")
+    assert done.returncode == 4
+    assert done.stderr.strip() == "ERROR: --npu: values: is 'some'; expected 'exact', 'zeros' or 'near'"
+
+
+# ---- a layer ---------------------------------------------------------------------------------------------------------
+
+
+def test_layer(random):
+    """The experts of a layer, from scores to the weighted sum, with int8 weights; against the layer in float64."""
+    import torch_npu
+
+    tokens, hidden, inner, experts, k = 5, 32, 16, 4, 2
+    x, gamma = random(tokens, hidden, dtype=bf), random(hidden, dtype=bf, low=0.5, high=1.5)
+    gate = random(hidden, experts)
+    up, down = (random(experts, *shape, dtype=i1, low=-128, high=127)
+                for shape in ((hidden, 2 * inner), (inner, hidden)))
+    up_scale, down_scale = random(experts, 2 * inner, low=1e-3, high=2e-3), random(experts, hidden, low=1e-3, high=2e-3)
+
+    normal, _ = torch_npu.npu_rms_norm(x, gamma)
+    weights, ids, _ = torch_npu.npu_moe_gating_top_k(normal.float() @ gate, k, norm_type=1)
+    rows, where, counts, scale = torch_npu.npu_moe_init_routing_v2(
+        normal, ids, expert_num=experts, active_expert_range=[0, experts], expert_tokens_num_type=1,
+        expert_tokens_num_flag=True, quant_mode=1)
+    sums, = torch_npu.npu_grouped_matmul([rows], [up], split_item=2, group_list=counts, group_list_type=1, group_type=0,
+                                         output_dtype=i4)
+    y, scale = torch_npu.npu_dequant_swiglu_quant(
+        sums, weight_scale=up_scale, activation_scale=scale, group_index=counts, activate_left=True, quant_mode=1)
+    out, = torch_npu.npu_grouped_matmul([y], [down], scale=[down_scale.to(bf)], per_token_scale=[scale], split_item=2,
+                                        group_list=counts, group_list_type=1, group_type=0, output_dtype=bf)
+    routed = torch_npu.npu_moe_token_unpermute(out, where, weights)
+    shared = torch_npu.npu_swiglu(normal)
+    assert shared.shape == (tokens, hidden // 2) and routed.shape == x.shape and routed.dtype == bf
+
+    v = rms_norm(exact(x), exact(gamma))[0]
+    expected = np.zeros((tokens, hidden))
+    for token, row in enumerate(v):
+        for weight, expert in zip(exact(weights)[token], ids[token].tolist()):
+            first, second = np.split(row @ exact(up[expert]) * exact(up_scale[expert]), 2)
+            expected[token] += weight * (silu(first) * second @ exact(down[expert]) * exact(down_scale[expert]))
+    assert np.abs(exact(routed) - expected).max() < 0.05 * np.abs(expected).max()
+    report = _near.take_report()
+    assert [line.split(":")[0].strip() for line in report.splitlines()[1:-1]] == [
+        "npu_dequant_swiglu_quant", "npu_moe_gating_top_k", "npu_rms_norm", "npu_swiglu"]
+    assert report.count(__file__) == 4
+
+
+def test_every_operator():
+    """The operators with near values are the ones that this file tests."""
+    assert {name for name, row in _declared.ROWS.items() if row.near} == {
+        "npu_swiglu", "npu_dequant_swiglu_quant", "npu_swiglu_quant", "npu_gelu", "npu_rms_norm", "npu_add_rms_norm",
+        "npu_rms_norm_quant", "npu_add_rms_norm_quant", "npu_add_rms_norm_dynamic_quant",
+        "npu_moe_gating_top_k_softmax", "npu_moe_gating_top_k"}
+    assert all(row.values is None for row in _declared.ROWS.values() if row.near)
