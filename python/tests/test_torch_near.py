@@ -123,6 +123,11 @@ def test_static_swiglu_quant(random, shape):
         stand_in.npu_swiglu_quant(x, smooth_scales=torch.ones(1), quant_mode=1)
 
 
+def test_rounding():
+    v = torch.tensor([0.5, 1.5, -2.5, 126.5, 127.5, 200, -128.5, -1e9, float("inf"), -float("inf"), float("nan"), -0.0])
+    assert_same(_near._rounded(v), npuquant.npu_quantize(v, torch.ones(1), None, "qint8", -1, False))
+
+
 PARTS = {0: lambda x, left: np.split(x, 2, -1)[::1 if left else -1], 1: lambda x, left: (x[:, ::2], x[:, 1::2]),
          2: lambda x, left: np.split(x, 2, -1)[::1 if left else -1]}
 
@@ -338,6 +343,17 @@ def test_gating_refuses(says, keywords):
         stand_in.npu_moe_gating_top_k(torch.ones(3, 8), **{"k": 1, **keywords})
 
 
+def test_empty():
+    x, gamma = torch.zeros(0, 8), torch.ones(8)
+    for name, values, shapes in (
+            ("npu_swiglu_quant", [x], [(0, 4), (0,)]), ("npu_dequant_swiglu_quant", [x.half()], [(0, 4), (0,)]),
+            ("npu_rms_norm", [x, gamma], [(0, 8), (0, 1)]),
+            ("npu_add_rms_norm_dynamic_quant", [x, x, gamma], [(0, 8), (), (0, 8), (0,), ()]),
+            ("npu_moe_gating_top_k_softmax", [x, None, 3], [(0, 3)] * 3),
+            ("npu_moe_gating_top_k", [x, 3], [(0, 3), (0, 3), (0, 8)])):
+        assert [one.shape for one in getattr(stand_in, name)(*values)] == shapes
+
+
 # ---- what has no near values -----------------------------------------------------------------------------------------
 
 
@@ -504,7 +520,7 @@ def test_values_of_pytest(tmp_path):
 
 
 def test_layer(random):
-    """The experts of a layer, from scores to the weighted sum, with int8 weights; against the layer in float64."""
+    """A layer of experts with int8 weights and a shared one with bfloat16, against the same layer in float64."""
     import torch_npu
 
     tokens, hidden, inner, experts, k = 5, 32, 16, 4, 2
@@ -512,6 +528,7 @@ def test_layer(random):
     gate = random(hidden, experts)
     up, down = (random(experts, *shape, dtype=i1, low=-128, high=127)
                 for shape in ((hidden, 2 * inner), (inner, hidden)))
+    shared = [random(*shape, dtype=bf, low=-0.25, high=0.25) for shape in ((hidden, 2 * inner), (inner, hidden))]
     up_scale, down_scale = random(experts, 2 * inner, low=1e-3, high=2e-3), random(experts, hidden, low=1e-3, high=2e-3)
 
     normal, _ = torch_npu.npu_rms_norm(x, gamma)
@@ -525,17 +542,18 @@ def test_layer(random):
         sums, weight_scale=up_scale, activation_scale=scale, group_index=counts, activate_left=True, quant_mode=1)
     out, = torch_npu.npu_grouped_matmul([y], [down], scale=[down_scale.to(bf)], per_token_scale=[scale], split_item=2,
                                         group_list=counts, group_list_type=1, group_type=0, output_dtype=bf)
-    routed = torch_npu.npu_moe_token_unpermute(out, where, weights)
-    shared = torch_npu.npu_swiglu(normal)
-    assert shared.shape == (tokens, hidden // 2) and routed.shape == x.shape and routed.dtype == bf
+    result = torch_npu.npu_moe_token_unpermute(out, where, weights)
+    result += torch_npu.npu_swiglu(normal @ shared[0]) @ shared[1]
+    assert result.shape == x.shape and result.dtype == bf
 
     v = rms_norm(exact(x), exact(gamma))[0]
-    expected = np.zeros((tokens, hidden))
+    first, second = np.split(v @ exact(shared[0]), 2, -1)
+    expected = silu(first) * second @ exact(shared[1])
     for token, row in enumerate(v):
         for weight, expert in zip(exact(weights)[token], ids[token].tolist()):
             first, second = np.split(row @ exact(up[expert]) * exact(up_scale[expert]), 2)
             expected[token] += weight * (silu(first) * second @ exact(down[expert]) * exact(down_scale[expert]))
-    assert np.abs(exact(routed) - expected).max() < 0.05 * np.abs(expected).max()
+    assert np.abs(exact(result) - expected).max() < 0.05 * np.abs(expected).max()
     report = _near.take_report()
     assert [line.split(":")[0].strip() for line in report.splitlines()[1:-1]] == [
         "npu_dequant_swiglu_quant", "npu_moe_gating_top_k", "npu_rms_norm", "npu_swiglu"]
