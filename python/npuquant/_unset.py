@@ -2,8 +2,10 @@
 """Results that the device writes in part only."""
 from __future__ import annotations
 
+import atexit
 import sys
 import weakref
+from types import SimpleNamespace
 from typing import Any, Callable, List, NamedTuple, Optional
 
 import numpy as np
@@ -14,8 +16,8 @@ __tracebackhide__ = True  # pytest shows the line that calls the package
 
 #: What fills elements that the device does not write: "zeros", or "nan", which also means the most negative integer.
 FILLS = ("zeros", "nan")
-_fill = "zeros"
-_OPERATORS = "npu_moe_init_routing_v2(), npu_moe_re_routing() or npu_grouped_matmul()"
+#: What the stand-in for torch_npu has chosen.
+chosen = SimpleNamespace(unset="zeros")
 
 
 class _Mark(NamedTuple):
@@ -24,21 +26,17 @@ class _Mark(NamedTuple):
     address: int
     size: int  # bytes of an element
     unset: np.ndarray  # bool, one for each element
-    array: Optional[Callable[[], Any]]  # None if the memory's owner is no longer there
-    storage: Any  # of PyTorch's, in place of the array
+    array: Optional[Callable[[], Any]]  # a weak reference to the owner of the memory, if it is an array
+    storage: Any  # the same if it is a storage of PyTorch: views keep a storage alive, not always its tensor
 
 
 _marks: List[_Mark] = []
-
-
-def set_fill(fill: str) -> None:
-    global _fill
-    _fill = fill
+atexit.register(_marks.clear)  # PyTorch's references to storages need PyTorch
 
 
 def _is_alive(mark: _Mark) -> bool:
     """Whether no other object can have the memory."""
-    return not mark.storage.expired() if mark.storage is not None else mark.array is not None and mark.array() is not None
+    return not mark.storage.expired() if mark.array is None else mark.array() is not None
 
 
 def _add(mark: _Mark) -> None:
@@ -49,31 +47,38 @@ def _find(address: int, storage: Optional[int] = None) -> Optional[_Mark]:
     """The result in whose memory an address is. A storage that was resized is not where it was."""
     for mark in _marks:
         if 0 <= address - mark.address < mark.size * mark.unset.size and _is_alive(mark) and (
-                mark.storage is None or mark.storage.cdata == storage):
+                mark.array is not None or mark.storage.cdata == storage):
             return mark
     return None
 
 
-def mark(result: np.ndarray, rows: Any) -> np.ndarray:
-    """Remembers which rows or elements of a new result the device leaves as the memory was, and fills them."""
+def _memory(array: np.ndarray, rows: np.ndarray, tensor: Any) -> _Mark:
+    if tensor is None:
+        return _Mark(array.ctypes.data, array.itemsize, rows, weakref.ref(array), None)
+    from torch.multiprocessing.reductions import StorageWeakRef  # the package does without PyTorch
+
+    return _Mark(array.ctypes.data, array.itemsize, rows, None, StorageWeakRef(_storage(tensor)))
+
+
+def mark(result: np.ndarray, rows: Any, tensor: Any = None) -> np.ndarray:
+    """Remembers which rows or elements of a new result the device leaves as the memory was, and fills them. The result
+    may be the memory of a tensor."""
     rows = np.asarray(rows, np.bool_)
     unset = np.broadcast_to(rows.reshape(rows.shape + (1,) * (result.ndim - rows.ndim)), result.shape)
-    if _fill == "nan" and rows.any():
+    if chosen.unset == "nan" and rows.any():
         kind = _type_of(result)
         result[unset] = 0x7FC0 if kind == "bfloat16" else np.nan if result.dtype.kind == "f" else (
             np.iinfo(result.dtype).min or 0x80)  # 0x80: a byte of hifloat8 that is NaN
     if result.size:
-        _add(_Mark(result.ctypes.data, result.itemsize, unset, weakref.ref(result), None))
+        _add(_memory(result, unset, tensor))
     return result
 
 
-def mark_copy(tensor: Any, array: np.ndarray) -> None:
-    """Remembers of a tensor, which is a copy of a result, what is known of the result."""
-    found = _find(array.ctypes.data) if array.size else None
+def mark_copy(copy: np.ndarray, tensor: Any, result: np.ndarray) -> None:
+    """Remembers of a tensor, whose memory has a copy of a result, what is known of the result."""
+    found = _find(result.ctypes.data) if result.size else None
     if found is not None:
-        from torch.multiprocessing.reductions import StorageWeakRef  # views keep a storage alive, not always its tensor
-
-        _add(found._replace(address=tensor.data_ptr(), array=None, storage=StorageWeakRef(_storage(tensor))))
+        _add(_memory(copy, found.unset, tensor))
 
 
 def _storage(tensor: Any) -> Any:
@@ -81,13 +86,14 @@ def _storage(tensor: Any) -> Any:
 
 
 def unset(result: Any) -> Any:
-    """Which elements of a result the device does not write: they are what the memory was before, and zeros here.
+    """Which elements of a result the device does not write: they are what the memory was before, and zeros here. After
+    npuquant.torch_npu.install(unset="nan") they are NaN or the most negative integer.
 
     A comparison with a dump of the device leaves these elements out.
 
     Args:
-        result: what npu_moe_init_routing_v2(), npu_moe_re_routing() or npu_grouped_matmul() returned: an array, a
-            PyTorch tensor, or a view of one. Of a copy it is not known, and an error.
+        result: what npu_moe_init_routing_v2(), npu_moe_re_routing(), npu_grouped_matmul(), or an operator with near
+            values returned: an array, a PyTorch tensor, or a view of one. Of a copy it is not known, and an error.
 
     Returns:
         An array, or for a tensor a tensor, of bool, with the shape of result. True: the device does not write this.
@@ -109,7 +115,8 @@ def unset(result: Any) -> Any:
         address, strides = ((result.ctypes.data, result.strides) if is_array else
                             (result.data_ptr(), [n * result.element_size() for n in result.stride()]))
         found = _find(address, None if is_array else _storage(result)._cdata)
-        _expect(found, "result", f"is no result of {_OPERATORS}, or a copy of one: what is unset is not known of a copy")
+        _expect(found, "result", "is no result that may be unset in part, or a copy of one: what is unset is not known "
+                "of a copy")
         # An element is unset if one of its bytes is: a view may have elements of another size.
         size = result.itemsize if is_array else result.element_size()
         unset = np.repeat(found.unset.reshape(-1), found.size)[address - found.address:]

@@ -2,7 +2,7 @@
 """A plugin of pytest: npuquant stands in for torch_npu, from before pytest imports conftest.py to the end.
 
 pytest -p npuquant.pytest_npu loads the plugin; if npuquant is installed, pytest --npu=exact does, too. The environment
-variables NPUQUANT_VALUES and NPUQUANT_STRICT are values and strict of npuquant.torch_npu.install().
+variables NPUQUANT_VALUES, NPUQUANT_STRICT and NPUQUANT_UNSET are values, strict and unset of npuquant.torch_npu.install().
 """
 from __future__ import annotations
 
@@ -65,8 +65,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 def npu() -> Iterator[Any]:
     """torch_npu for one test. After the test, values and strict are as before the test's own npu.install()."""
     from . import torch_npu
+    from . import _unset
     from .torch_npu._chosen import chosen
 
-    former = chosen.values, chosen.strict
+    former = {"values": chosen.values, "strict": chosen.strict, "unset": _unset.chosen.unset}
     yield torch_npu
-    torch_npu.install(values=former[0], strict=former[1])
+    torch_npu.install(**former)

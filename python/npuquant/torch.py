@@ -132,8 +132,9 @@ _NEW = Maker(_new)
 def _tensor(array: np.ndarray) -> Tensor:
     """A copy of a result of the package, for the same reason."""
     made = _new(array.shape, array.dtype)
-    _array(made)[...] = array
-    mark_copy(made, array)
+    copy = _array(made)
+    copy[...] = array
+    mark_copy(copy, made, array)
     return made
 
 

@@ -651,6 +651,55 @@ def test_values_of_the_environment(tmp_path):
         assert result.stdout == ("" if done else "[[0.0, 0.0], [0.0, 0.0]]\n")
 
 
+ROUTED = [t(2, 4), torch.tensor([[0], [2]], dtype=i4)]
+LEAST = {i1: -128, i4: -2**31, i8: -2**63}
+
+
+@pytest.mark.parametrize("name, values, keywords, unset", [
+    ("npu_moe_init_routing_v2", ROUTED, {"expert_num": 3, "active_expert_range": [0, 1], "row_idx_type": 1}, [4, 1, 1, 2]),
+    ("npu_moe_init_routing_v2", [ROUTED[0].bfloat16(), ROUTED[1]],
+     {"expert_num": 3, "active_expert_range": [0, 1], "quant_mode": 1}, [4, 0, 1, 1]),
+    ("npu_moe_init_routing_v2", ROUTED, {"expert_num": 3, "expert_tokens_num_type": 2, "active_expert_range": [1, 2],
+                                         "expert_tokens_num_flag": True}, [8, 0, 2, 2]),
+    ("npu_moe_re_routing", [t(4, 8, dtype=u1), torch.tensor([[1, 0], [0, 1]])], {"tokens_dtype": 290}, [16, 4, 2, 0]),
+    ("npu_grouped_matmul", [[t(5, 8, dtype=i1)], [t(2, 8, 3, dtype=i1)]],
+     {"group_list": torch.tensor([1, 2]), "group_type": 0, "split_item": 2, "output_dtype": i4}, [9]),
+    ("npu_dequant_swiglu_quant", [t(3, 64, dtype=i4)],
+     {"weight_scale": t(2, 64, dtype=f), "activation_scale": t(3, dtype=f), "quant_mode": 1,
+      "group_index": torch.tensor([1, 1])}, [32, 1]),
+])
+def test_unset_rows_are_filled(name, values, keywords, unset):
+    stand_in.install(values="near", unset="nan")
+    results = getattr(stand_in, name)(*values, **keywords)
+    for result, count in zip(results, unset):
+        mask = stand_in.unset(result)
+        assert int(mask.sum()) == count
+        filled = result[mask]
+        assert torch.isnan(filled).all() if filled.is_floating_point() else (
+            filled == LEAST.get(filled.dtype, 0x80)).all()
+        assert not result.is_floating_point() or not torch.isnan(result[~mask]).any()
+    stand_in.install(values="near")
+    rows = getattr(stand_in, name)(*values, **keywords)[0]
+    assert not rows[stand_in.unset(rows)].any()
+
+
+def test_unset_is_chosen(tmp_path, npu_script="""
+import torch, torch_npu
+rows, *_ = torch_npu.npu_moe_init_routing_v2(torch.ones(2, 1), torch.tensor([[0], [2]], dtype=torch.int32),
+                                             expert_num=3, active_expert_range=[0, 1])
+print(rows.tolist())
+"""):
+    with pytest.raises(ValueError, match="^unset: is 'inf'; expected 'zeros' or 'nan'$"):
+        stand_in.install(unset="inf")
+    script = tmp_path / "script.py"
+    script.write_text(npu_script)
+    for options, environment, shown in ([], {}, "0.0"), (["--unset", "nan"], {}, "nan"), (
+            [], {"NPUQUANT_UNSET": "nan"}, "nan"), (["--unset", "zeros"], {"NPUQUANT_UNSET": "nan"}, "0.0"):
+        printed = subprocess.run([sys.executable, "-m", "npuquant.torch_npu", *options, str(script)], check=True,
+                                 env={**os.environ, **environment}, stdout=subprocess.PIPE, universal_newlines=True)
+        assert printed.stdout == f"[[1.0], [{shown}]]\n"
+
+
 def test_strict_takes_what_the_device_takes():
     stand_in.install(strict=True)
     y, scale = torch.ops.npu.npu_dynamic_quant(t(3, 8))

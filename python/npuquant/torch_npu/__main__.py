@@ -13,6 +13,7 @@ from typing import Optional, Type
 import npuquant
 from npuquant_cli.operators import OPTIONS
 
+from .._unset import FILLS
 from . import install
 from ._chosen import VALUES
 
@@ -68,6 +69,8 @@ def main() -> None:
     parser.add_argument("--values", choices=VALUES,
                         help="what operators without values do: raise an error (exact, the default), return zeros, or "
                         "compute values that are not the device's to the bit (near), with a report at the end")
+    parser.add_argument("--unset", choices=FILLS, help="what fills rows that the device does not write: zeros (default), "
+                        "or nan, also for the most negative integer")
     parser.add_argument("--strict", action="store_true", default=None,
                         help="refuse what the devices of the series A2 and A3 refuse")
     parser.add_argument("--threads", type=int, default=1, help="how many threads an operator may use (default: 1)")
@@ -88,7 +91,7 @@ def main() -> None:
     if options.module is None and not os.path.exists(arguments[0]):
         parser.error(f"{arguments[0]}: no such file")
 
-    install(options.scale_form, values=options.values, strict=options.strict)
+    install(options.scale_form, values=options.values, strict=options.strict, unset=options.unset)
     sys.excepthook = _report
     sys.argv = arguments
     if options.module is None:

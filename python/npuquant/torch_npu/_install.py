@@ -10,12 +10,13 @@ import re
 import sys
 import threading
 import types
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set
 
 import torch
 
 from npuquant_cli import operators as facts
 
+from .. import _unset
 from .. import torch as operators
 from .._arguments import listed, names_operator
 from .._shapes import quant_matmul_undefined
@@ -529,14 +530,24 @@ def _apply_rules() -> None:
         operator_of_device(name).__class__ = checked if chosen.strict else plain
 
 
-def _choose(values: str, strict: bool) -> None:
+def _choose(values: str, strict: bool, unset: str) -> None:
     _undo.append(_apply_rules)  # it is done after what follows is put back
     _set(chosen, "values", values)
     _set(chosen, "strict", strict)
+    _set(_unset.chosen, "unset", unset)
     _apply_rules()
 
 
-def install(scale_form: str = "product", *, values: Optional[str] = None, strict: Optional[bool] = None) -> None:
+def _choice(name: str, value: Optional[str], choices: Sequence[str]) -> str:
+    """A choice of install(), or that of the environment; the first is the usual one."""
+    chosen = os.environ.get(f"NPUQUANT_{name.upper()}") or choices[0] if value is None else value
+    if chosen not in choices:
+        raise ValueError(f"{name}: is {chosen!r}; expected {listed([*map(repr, choices)])}")
+    return chosen
+
+
+def install(scale_form: str = "product", *, values: Optional[str] = None, strict: Optional[bool] = None,
+            unset: Optional[str] = None) -> None:
     """Lets `import torch_npu` find the stand-in, and PyTorch take "npu" for the CPU, in this process until uninstall().
 
     Args:
@@ -548,15 +559,14 @@ def install(scale_form: str = "product", *, values: Optional[str] = None, strict
             the environment variable NPUQUANT_VALUES, or "exact".
         strict: True refuses what devices of the series A2 and A3 refuse. None: True if the environment has
             NPUQUANT_STRICT=1.
+        unset: what fills rows that the device does not write: "zeros", or "nan", which for integers means the most
+            negative one. None: the value of the environment variable NPUQUANT_UNSET, or "zeros".
 
     Raises:
         RuntimeError: the real torch_npu is imported already.
-        ValueError: values is none of the three.
+        ValueError: values or unset is none of these.
     """
-    if values is None:
-        values = os.environ.get("NPUQUANT_VALUES") or "exact"
-    if values not in VALUES:
-        raise ValueError(f"values: is {values!r}; expected {listed([*map(repr, VALUES)])}")
+    values, unset = _choice("values", values, VALUES), _choice("unset", unset, _unset.FILLS)
     if strict is None:
         strict = os.environ.get("NPUQUANT_STRICT", "0") not in ("", "0")
     with _lock:
@@ -567,7 +577,7 @@ def install(scale_form: str = "product", *, values: Optional[str] = None, strict
         if _undo:
             operators.set_scale_form(scale_form)
             _set(torch.version, "cann", _CANN[scale_form])
-            _choose(values, strict)
+            _choose(values, strict, unset)
             return
         _undo.append(functools.partial(operators.set_scale_form, operators.set_scale_form(scale_form)))
         try:
@@ -575,7 +585,7 @@ def install(scale_form: str = "product", *, values: Optional[str] = None, strict
             _name_device("npu")
             _patch_torch()
             _set(torch.version, "cann", _CANN[scale_form])
-            _choose(values, strict)
+            _choose(values, strict, unset)
             _undo.append(_forget_submodules)
             modules = {"torch_npu": here, **MODULES}
             for name, module in modules.items():

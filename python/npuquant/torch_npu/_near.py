@@ -3,7 +3,7 @@
 
 Each function here writes the results of an operator, which are zeros before. The operator's own function, such as silu
 or the norm, is float32. What follows is the device's to the bit: one rounding to the type of the result, or
-quantisation. What an operator does not write stays zeros.
+quantisation. A function returns which rows of each result the device leaves unset, if there are any.
 
 Sources: docs/zh/custom_APIs/torch_npu and test/test_custom_ops of Ascend/op-plugin (2026-08-21, 517f2e7d), and the
 kernels of the series A2 in cann/ops-nn (2026-08-22, e5c3fa93) and cann/ops-transformer (2025-11-15, c29bc106). A
@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import sys
 from multiprocessing.util import Finalize
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -24,7 +24,9 @@ from torch.nn.functional import silu as _silu
 import npuquant
 
 from .._arguments import listed
+from .. import torch as operators
 from .._shapes import _name
+from .._unset import mark
 from ._chosen import chosen
 
 # ---- calls, and the report of them -----------------------------------------------------------------------------------
@@ -36,13 +38,18 @@ _LINES = 3  # so many does the report show
 _BETWEEN = ("torch", "npuquant", "")
 
 
-def computed(name: str, near: Callable[..., None], a: Any, made: Any) -> Any:
+Unset = Sequence[Any]
+
+
+def computed(name: str, near: Callable[..., Optional[Unset]], a: Any, made: Any) -> Any:
     """The results of an operator, written by its function here."""
     results = [made] if isinstance(made, Tensor) else made
     for one in results:
         one.zero_()
     with torch.no_grad():
-        near(a, *results)
+        unset = near(a, *results) or [False] * len(results)
+    for one, rows in zip(results, unset):
+        mark(operators._array(one), rows, one)
     frame: Any = sys._getframe()
     while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _BETWEEN:
         frame = frame.f_back
@@ -161,7 +168,7 @@ def swiglu_quant(a: Any, y: Tensor, scale: Tensor) -> None:
         y.copy_(_rounded(v).reshape(y.shape))
 
 
-def dequant_swiglu_quant(a: Any, y: Tensor, scale: Tensor) -> None:
+def dequant_swiglu_quant(a: Any, y: Tensor, scale: Tensor) -> Unset:
     """Only int32 x is dequantised. A bias of int32 is added before, another one after.
 
     The kernel divides by static scales of the columns, and multiplies by the reciprocal of one scale. It writes no
@@ -173,6 +180,7 @@ def dequant_swiglu_quant(a: Any, y: Tensor, scale: Tensor) -> None:
         _only("activate_dim", a.activate_dim, None, -1, a.x.dim() - 1)
     experts = _experts(a.group_index, a.x.shape[:-1].numel())
     count, groups = len(experts), 1 if a.group_index is None else len(a.group_index)
+    behind = (torch.arange(a.x.shape[:-1].numel()) >= count).reshape(y.shape[:-1])
 
     def of_rows(tensor: Tensor) -> Tensor:
         return tensor.reshape(groups, -1)[experts]
@@ -201,13 +209,14 @@ def dequant_swiglu_quant(a: Any, y: Tensor, scale: Tensor) -> None:
     y, scale = y.flatten(0, -2)[:count], scale.flatten()[:count]
     if a.quant_mode == 1:
         _quantise_rows(v if a.quant_scale is None else v * of_rows(a.quant_scale).float(), "dequant_swiglu", y, scale)
-        return
+        return behind, behind
     if a.quant_scale is not None:
         by = of_rows(a.quant_scale)
         v = v * (1 / by) if by.shape[1] == 1 else v / by
         if a.quant_offset is not None:
             v = v + of_rows(a.quant_offset).float()
     y.copy_(_rounded(v))
+    return behind, True
 
 
 # ---- norms -----------------------------------------------------------------------------------------------------------
@@ -245,13 +254,14 @@ def rms_norm_quant(a: Any, y: Tensor) -> None:
     y.copy_(_rounded(t.half().float()))
 
 
-def add_rms_norm_quant(a: Any, y1: Tensor, y2: Tensor, x: Tensor) -> None:
+def add_rms_norm_quant(a: Any, y1: Tensor, y2: Tensor, x: Tensor) -> Unset:
     _only_int8("dst_type", a.dst_type)
     v = _norm_of_sum(a, x, a.beta)[0]
     for y, scales, zero_points in (y1, a.scales1, a.zero_points1), (y2, a.scales2, a.zero_points2):
         if scales is not None:
             t = v / scales.float() if a.div_mode else v * scales.float()
             y.copy_(_rounded(t if zero_points is None else t + zero_points.float()))
+    return False, a.scales2 is None, False
 
 
 def add_rms_norm_dynamic_quant(a: Any, y1: Tensor, y2: Tensor, x: Tensor, scale1: Tensor, scale2: Tensor) -> None:
@@ -279,7 +289,7 @@ def moe_gating_top_k_softmax(a: Any, y: Tensor, expert_idx: Tensor, row_idx: Ten
     row_idx.copy_(torch.arange(y.numel()).reshape(a.k, -1).t().reshape(y.shape))
 
 
-def moe_gating_top_k(a: Any, y: Tensor, expert_idx: Tensor, norm_out: Tensor) -> None:
+def moe_gating_top_k(a: Any, y: Tensor, expert_idx: Tensor, norm_out: Tensor) -> Unset:
     """The bias chooses experts, and does not change their weights."""
     if a.input_ids is not None:
         raise NotImplementedError("input_ids: is given; npuquant has near values of None only")
@@ -299,3 +309,4 @@ def moe_gating_top_k(a: Any, y: Tensor, expert_idx: Tensor, norm_out: Tensor) ->
     expert_idx.copy_(experts)
     if a.out_flag:
         norm_out.copy_(scores)
+    return False, False, not a.out_flag
