@@ -43,7 +43,7 @@ _DTYPES = {
     "u2": "bfloat16", "i2": "bfloat16", "V2": "bfloat16",
 }
 #: NumPy's name of each type as results are stored.
-_STORED = {**{dtype: stored for stored, dtype in _DTYPES.items()}, "bfloat16": "u2", "quint4x2": "i4"}
+_STORED = {**{dtype: stored for stored, dtype in _DTYPES.items()}, "bfloat16": "u2", "quint4x2": "i4", "int4": "i4"}
 
 #: The least and the greatest value of the types of codes.
 _RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-2**31, 2**31 - 1), "quint4x2": (-8, 7)}
@@ -52,8 +52,9 @@ _PARTS = {1: ("int32",), 4: ("int8", "uint8"), 8: tuple(_DTYPES.values())}
 
 _EXPECTED_TYPES = "expected one of " + " ".join(_DTYPES)
 _MOST_DIMENSIONS = 8
-#: The longest beginning of a file that is read for its header; NumPy takes no longer headers by itself.
-_PREFIX = 10000
+#: NumPy takes no longer headers by itself.
+_MOST_HEADER = 10000
+_PREFIX = _MOST_HEADER + 12  # the longest beginning of a file that is read for its header
 
 _OF_PYTORCH = " but PyTorch's; write it with numpy.save(path, tensor.cpu().numpy())"
 #: How files of other kinds begin, where, and how to make a .npy file of them. The first match counts.
@@ -254,11 +255,17 @@ def _parse_header(prefix: bytes, otherwise: str = "") -> _Layout:
     version = _npy.read_magic(stream)
     if version not in ((1, 0), (2, 0), (3, 0)):
         raise ValueError("version %d.%d of the .npy format; expected 1.0, 2.0 or 3.0" % version)
+    length = int.from_bytes(prefix[8:10 if version == (1, 0) else 12], "little")
+    if length > _MOST_HEADER:
+        raise ValueError(f"a header of {length} bytes; expected at most {_MOST_HEADER}")
     # Version 3.0 has other text only in the names of structures.
     read = _npy.read_array_header_1_0 if version == (1, 0) else _npy.read_array_header_2_0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that Python 2 has written the header
-        shape, fortran_order, dtype = read(stream)
+        try:
+            shape, fortran_order, dtype = read(stream)
+        except MemoryError:  # is what Python's parser raises
+            raise ValueError("a header that is nested too deeply") from None
     descr = _npy.dtype_to_descr(dtype)
     if not isinstance(descr, str) or descr[1:] not in _DTYPES or dtype.subdtype is not None:
         hint = "; float64 becomes f4 with astype(np.float32)" if descr[1:] == "f8" else ""
