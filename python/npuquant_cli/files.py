@@ -6,6 +6,7 @@ pipe or a compressed member has is read until it is longer than its header promi
 """
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import math
@@ -504,6 +505,7 @@ class Outputs:
     def __init__(self) -> None:
         self._streams: List[Tuple[str, np.ndarray]] = []
         self._files: List[Tuple[str, str, str]] = []  # the output's path, its place, and its temporary file
+        self._folder: Optional[str] = None  # that is new
         self._caught: List[int] = []
         self._is_naming = False
         self._ended_by: Optional[int] = None
@@ -531,10 +533,21 @@ class Outputs:
 
     def _remove(self) -> None:
         for _, _, temporary in self._files:
-            try:
+            with contextlib.suppress(OSError):  # it has its name, or has never been made
                 os.unlink(temporary)
-            except OSError:  # it has its name, or has never been made
-                pass
+        if self._folder is not None:
+            with contextlib.suppress(OSError):  # it has the outputs
+                os.rmdir(self._folder)
+
+    def add_folder(self, path: str) -> None:
+        """Makes a folder for outputs, unless there is one."""
+        if os.path.isdir(path):
+            return
+        self._folder = path  # before it exists: a signal may come in between
+        try:
+            os.mkdir(path)
+        except OSError as error:
+            raise CommandError(f"{path}: cannot be made: {_reason(error)}") from None
 
     def add(self, path: str, array: np.ndarray) -> None:
         """Writes an array to a temporary file beside path. For a stream the array waits for commit()."""

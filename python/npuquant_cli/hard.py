@@ -75,12 +75,11 @@ def make_hard_inputs(given: argparse.Namespace) -> int:
     }
     paths = {name: os.path.join(folder, f"{name.replace('-', '_')}.npy") for name in inputs}
     manifest_path = os.path.join(folder, "manifest.json")
-    try:
-        if not os.path.isdir(folder):
-            os.mkdir(folder)
-    except OSError as error:
-        raise CommandError(f"{folder}: cannot be made: {error.strerror}") from None
+    results_of_program = {name: os.path.join(folder, f"{name}.npy") for name in RESULTS[:len(results)]}
+    if given.run:
+        files.check_outputs(results_of_program)
     with files.Outputs() as outputs:
+        outputs.add_folder(folder)
         for name, tensor in inputs.items():
             outputs.add(paths[name], tensor.array)
         outputs.add_text(manifest_path, json.dumps(manifest, indent=2) + "\n")
@@ -89,7 +88,6 @@ def make_hard_inputs(given: argparse.Namespace) -> int:
         outputs.commit()
     if not given.run:
         return EQUAL
-    results_of_program = {name: os.path.join(folder, f"{name}.npy") for name in RESULTS[:len(results)]}
     _run_program(given.run, manifest_path, results_of_program)
     expect = {name: path for name, path in results_of_program.items() if os.path.exists(path)}
     diagnosed = argparse.Namespace(**{

@@ -413,6 +413,12 @@ def test_folders_that_cannot_be_made(out, why, refused):
     refused("hard-inputs", *FORM, "-o", out, says=f"npuquant: {out}: cannot be made: {why}\n")
 
 
+def test_a_folder_in_place_of_a_result(refused):
+    os.makedirs("hard/y.npy")
+    refused("hard-inputs", *FORM, "-o", "hard", "--run", "true", says="npuquant: hard/y.npy: cannot be written: ")
+    assert os.listdir("hard") == ["y.npy"]
+
+
 def test_a_file_in_the_way(refused):
     """All files of hard inputs are new, or none."""
     os.makedirs("hard/manifest.json")

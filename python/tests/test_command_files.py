@@ -778,6 +778,7 @@ def test_unread_stdout(words):
 WAIT = """
 signals = [getattr(signal, name) for name in sys.argv[1].split(',')]
 with files.Outputs() as outputs:
+    outputs.add_folder('new')
     outputs.add('y', np.zeros(10, 'f4'))
     {wait}
     outputs.commit()
