@@ -2,11 +2,12 @@
 """The command npuquant. The package npuquant reads the facts of operators that are here."""
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING, Optional, Sequence
 
-from .errors import CommandError, print_text, report
+from .errors import print_text, report
 
 if TYPE_CHECKING:
     import argparse
@@ -14,14 +15,12 @@ if TYPE_CHECKING:
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Runs a command line, without the program's name, and returns the exit status."""
-    from . import options  # not with the package npuquant
-
     try:
+        from . import options  # not with the package npuquant
+
         return run_command(options.parse(sys.argv[1:] if argv is None else argv))
-    except CommandError as error:
+    except Exception as error:  # of any kind: Python's own status for it is 1, which means that something differs
         report(error)
-    except MemoryError as error:  # NumPy's says how much was wanted
-        report(CommandError(f"out of memory: {error}" if str(error) else "out of memory"))
     return 2
 
 
@@ -38,6 +37,18 @@ def run_command(arguments: argparse.Namespace) -> int:
     return others.get(arguments.command, run.run_operator)(arguments)
 
 
+def open_streams() -> None:
+    """Opens standard streams that are closed, so that each use of them fails. Otherwise the next file that is opened
+    takes their place, and print() succeeds without printing."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY if number == 0 else os.O_RDONLY)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)
+
+
 def start() -> None:
     """The program. Signals end it as they end a program in C: Python's own handlers would print a traceback for an
     interrupt, and an error for a pipe that nobody reads."""
@@ -45,4 +56,5 @@ def start() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    open_streams()
     sys.exit(main())

@@ -18,7 +18,6 @@ import signal
 import stat
 import struct
 import sys
-import textwrap
 import uuid
 import warnings
 import zipfile
@@ -33,7 +32,7 @@ from npuquant._report import format_value
 from npuquant._tensors import to_float
 
 from .checks import FLOATS, WORDS
-from .errors import PRINTABLE, CommandError
+from .errors import CommandError, printable, reason
 
 #: NumPy's stubs give these functions no types.
 _npy: Any = np.lib.format
@@ -103,12 +102,6 @@ def show_shape(shape: Sequence[Any]) -> str:
     return str([int(extent) for extent in shape])
 
 
-def _reason(error: Exception) -> str:
-    """What an exception says, in one line."""
-    text = getattr(error, "strerror", None) or textwrap.shorten(str(error), 400, placeholder=" ...")
-    return text or type(error).__name__
-
-
 # ---- reading ----
 
 
@@ -127,14 +120,14 @@ class _Layout(NamedTuple):
 
 def load(path: str) -> File:
     """Loads a .npy file, a member of a .npz archive (file.npz:NAME), or a file of elements alone (file:TYPE:SHAPE)."""
-    name = "stdin" if path == "-" else path
+    name = "stdin" if path == "-" else printable(path)
     source, rest = _open(path, name)
     with source:
         mapped = _map(source)
         try:
             array = _read(source, mapped, rest)
         except Exception as error:  # of many kinds, from NumPy, ast, tokenize, zipfile, zlib: for files that lie
-            raise CommandError(f"{name}: {_reason(error)}") from None
+            raise CommandError(f"{name}: {reason(error)}") from None
     stored = array.dtype.str[1:]
     if _DTYPES[stored] == "bfloat16":
         array = array.view("u2")
@@ -151,7 +144,7 @@ def _open(path: str, shown: str) -> Tuple[BinaryIO, Optional[str]]:
         except OSError as error:
             refusal = refusal or error
         if ":" not in name:
-            raise CommandError(f"{shown}: {_reason(refusal)}")
+            raise CommandError(f"{shown}: {reason(refusal)}")
         name = name.rpartition(":")[0]
         rest = path[len(name) + 1:]
 
@@ -445,7 +438,7 @@ def take(file: File, dtype: str, shape: Sequence[int], name: str, layout: Option
     if has != dtype or list(given) != list(shape) or chosen == "transposed":
         file.taken = (f"{file.path}: {has} {show_shape(given)}, taken as {dtype} "
                       f"{'FRACTAL_NZ of ' * (chosen == 'fractal-nz')}{show_shape(shape)}"
-                      f"{', transposed' * (chosen == 'transposed')}").translate(PRINTABLE) + "\n"
+                      f"{', transposed' * (chosen == 'transposed')}\n")
 
 
 # ---- writing ----
@@ -462,18 +455,11 @@ def _kind(path: str) -> str:
         about = os.stat(path)
     except OSError:
         return "file"  # if it cannot be written, creating it fails later
-    if (stat.S_ISFIFO(about.st_mode) or names_open) and _is_stdout(about):
+    if (stat.S_ISFIFO(about.st_mode) or names_open) and os.path.samestat(about, os.fstat(1)):
         return "stdout"
     if stat.S_ISCHR(about.st_mode) or stat.S_ISFIFO(about.st_mode) or (stat.S_ISREG(about.st_mode) and names_open):
         return "stream"
     return "file" if stat.S_ISREG(about.st_mode) else ""
-
-
-def _is_stdout(about: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(about, os.fstat(1))
-    except OSError:  # stdout is closed
-        return False
 
 
 def check_outputs(paths: Mapping[str, str]) -> bool:
@@ -547,7 +533,7 @@ class Outputs:
         try:
             os.mkdir(path)
         except OSError as error:
-            raise CommandError(f"{path}: cannot be made: {_reason(error)}") from None
+            raise CommandError(f"{path}: cannot be made: {reason(error)}") from None
 
     def add(self, path: str, array: np.ndarray) -> None:
         """Writes an array to a temporary file beside path. For a stream the array waits for commit()."""
@@ -572,7 +558,7 @@ class Outputs:
                 stream.flush()
                 os.fsync(stream.fileno())
         except OSError as error:
-            raise CommandError(f"{path}: cannot be written: {_reason(error)}") from None
+            raise CommandError(f"{path}: cannot be written: {reason(error)}") from None
 
     def commit(self) -> None:
         """Writes the streams, then names all files."""
@@ -594,7 +580,7 @@ def _name(temporary: str, place: str, path: str, done: List[str]) -> None:
         os.replace(temporary, place)
     except OSError as error:
         written = f"; written before: {', '.join(done)}" if done else ""
-        raise CommandError(f"{path}: cannot be written: {_reason(error)}{written}") from None
+        raise CommandError(f"{path}: cannot be written: {reason(error)}{written}") from None
     done.append(path)
 
 
@@ -623,5 +609,5 @@ def _write_stream(path: str, array: np.ndarray) -> str:
         with open(1 if is_stdout else path, "ab", closefd=not is_stdout) as stream:
             _write(stream, array)
     except OSError as error:
-        raise CommandError(f"{shown}: cannot be written: {_reason(error)}") from None
+        raise CommandError(f"{shown}: cannot be written: {reason(error)}") from None
     return shown

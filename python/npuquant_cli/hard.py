@@ -15,7 +15,7 @@ import npuquant
 from npuquant import _report
 
 from . import files, options
-from .errors import CommandError, print_text
+from .errors import CommandError, print_text, printable
 from .files import Tensor
 from .run import EQUAL, RESULTS, function_of, python_arguments, run_operator, settings_of
 
@@ -84,7 +84,7 @@ def make_hard_inputs(given: argparse.Namespace) -> int:
             outputs.add(paths[name], tensor.array)
         outputs.add_text(manifest_path, json.dumps(manifest, indent=2) + "\n")
         if not given.quiet and not given.json:
-            print_text(f"{folder}: {_report.mistakes_text(manifest['mistakes'])}\n")
+            print_text(f"{printable(folder)}: {_report.mistakes_text(manifest['mistakes'])}\n")
         outputs.commit()
     if not given.run:
         return EQUAL

@@ -20,6 +20,17 @@ def save(positional=1, **arrays):
     return words + ["--bf16", names] * bool(names)
 
 
+def save_example(line, begin=""):
+    """Saves what the examples of the help name, under names that begin so. y, and theirs, is different."""
+    ones, is_grouped = np.ones(8, "f4"), line.startswith("group-quant")
+    arrays = {"x": np.ones((4, 8), "u2" if is_grouped else "f4"), "s": ones[None] if is_grouped else ones, "z": ones,
+              "scale": ones, "offset": ones, "smooth": ones, "rows": ones[:4], "ends": np.array([4]),
+              "sums": np.ones((4, 8), "i4"), "words": np.full(8, 1 << 46), "x1": np.ones((4, 8), "i1"),
+              "weight": np.ones((8, 8), "i1"), "y": np.ones((4, 8), "i1"), "ours": ones, "theirs": ones + 1}
+    for name, array in arrays.items():
+        np.save(f"{begin}{name}.npy", array)
+
+
 def assert_saved(name, array):
     """Also the sign of zeros, and NaN."""
     ours = np.load(f"{name}.npy")

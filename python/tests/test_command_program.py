@@ -2,6 +2,7 @@
 """The command as a program: pipelines, stdout, terminals, processors, full disks and files that shrink."""
 import contextlib
 import os
+import pathlib
 import pty
 import re
 import resource
@@ -14,7 +15,8 @@ import npuquant_cli.run
 import numpy as np
 import numpy_operators as expected
 import pytest
-from command_inputs import FULL, assert_saved, read, save, saved, write
+from command_inputs import FULL, assert_saved, read, save, save_example, saved, write
+from npuquant_cli import options
 from numpy_operators import f4, random_floats, random_integers
 
 DYNAMIC = ("dynamic-quant-asymmetric", "x.npy", "-o", "y.npy", "--scale-output", "s.npy")
@@ -61,6 +63,70 @@ def test_full_stdout(words, status, program):
         done = program(*DYNAMIC, *words, stdout=full)
     assert (done.returncode, done.stderr) == (status, b"npuquant: cannot write to stdout\n" * (status == 2))
     assert (read("y.npy") == b"before", os.path.exists("s.npy")) == (status == 2, status == 0)
+
+
+# ---- what surrounds the command ----
+
+#: What a file's name may begin with: a byte that is not UTF-8, another letter, a line feed, and escapes.
+NAME = os.fsdecode(b"\xff\xc3\xa9\n\x1b[2J\xc2\x9b2J")
+LINES = [*(options.example_of("", name) for name in options.OPERATORS),
+         *(options.example_of(mode, "dynamic-quant") for mode in options.MODES),
+         *(command.example for command in options.OTHERS.values()), "help"]
+
+
+@pytest.mark.parametrize("script, status, says", [
+    ('PYTHONIOENCODING=ascii "$@"', None, ""),
+    ('PYTHONIOENCODING=utf-8:strict "$@" <&- 2>&-', None, ""),
+    ('"$@" >&-', 2, "cannot write to stdout"),
+    pytest.param('"$@" >/dev/full', 2, "cannot write to stdout", marks=FULL),
+    ('PYTHONIOENCODING=ascii "$@" "--none$0"', 2, " --none?\\xe9??[2J?2J"),
+    ('"$@" --none 2>&-', 2, ""),
+    pytest.param('"$@" --none 2>/dev/full', 2, "", marks=FULL),
+    ('NPUQUANT_LIBRARY=numpy.py "$@"', 2, "the Python package does not load: npuquant: no usable library; install "),
+    ('echo import none >numpy.py; "$@"', 2, "the Python package does not load: No module named 'none'\n"),
+    ('echo raise MemoryError >numpy.py; "$@"', 2, "out of memory\n"),
+    ('echo 1/0 >numpy.py; "$@"', 2, "internal error: ZeroDivisionError: division by zero (numpy.py, line 1)\n"),
+])
+@pytest.mark.parametrize("line", LINES, ids=lambda line: "-".join(line.split()[:2]))
+def test_status_and_streams(line, script, status, says, tmp_path_factory):
+    """1 means that something differs, and nothing else. Each error is one line, and changes no file."""
+    save_example(line, NAME)
+    before = {path.name: path.read_bytes() for path in pathlib.Path().iterdir()}
+    words = [NAME + word if word.endswith(".npy") or word == "hard" else word for word in line.split()]
+    done = subprocess.run(["sh", "-c", script, NAME, sys.executable, "-m", "npuquant_cli", *words], check=False,
+                          capture_output=True, timeout=60, env={
+                              **os.environ, "PYTHONDONTWRITEBYTECODE": "",  # which would take most of the time
+                              "PYTHONPYCACHEPREFIX": str(tmp_path_factory.getbasetemp() / "cache")})
+    if "numpy.py" in script and line == "help":
+        status, says = 0, ""  # it needs no NumPy
+    usual = 1 if line.split()[0] in ("diagnose", "compare") else 0
+    assert done.returncode == (usual if status is None else status), done
+    assert re.fullmatch("npuquant: .*\n" if says else "", done.stderr.decode()) and says.encode() in done.stderr
+    assert all(text.isprintable() for text in (done.stdout + done.stderr).decode().split("\n"))
+    if status == 2:
+        after = {path.name: path.read_bytes() for path in pathlib.Path().iterdir()}
+        after.pop("numpy.py", None)
+        assert (done.stdout, after) == (b"", before)
+
+
+@FULL
+@pytest.mark.parametrize("end", ["2>&-", "2>/dev/full"])
+def test_stderr_that_does_not_take_the_text(end):
+    """stdout has the array or nothing."""
+    save(x=np.ones((2, 3), f4), e=np.full((2, 3), 99, "i1"))
+    for words, status in ((("-o", "-"), 2), (("-o", "-", "--expect", "e.npy", "-q"), 2), (("-o", "-", "-q"), 0)):
+        done = subprocess.run(["sh", "-c", f'"$@" {end}', "sh", sys.executable, "-m", "npuquant_cli", "dynamic-quant",
+                               "x.npy", *words], check=False, capture_output=True, timeout=60)
+        assert (done.returncode, done.stdout) == (status, b"" if status else saved(np.full((2, 3), 127, "i1")))
+
+
+def test_out_of_memory(program):
+    """Of a file that is neither mapped nor read."""
+    with open("x.bin", "wb") as file:
+        file.truncate(1 << 30)
+    done = program("dynamic-quant", "x.bin:int8:1,1073741824", env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 28, 1 << 28)))
+    assert (done.returncode, done.stderr) == (2, b"npuquant: x.bin:int8:1,1073741824: out of memory\n")
 
 
 # ---- files ----
