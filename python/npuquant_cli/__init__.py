@@ -56,5 +56,6 @@ def start() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # which the program's first line blocks
     open_streams()
     sys.exit(main())

@@ -120,6 +120,28 @@ def test_stderr_that_does_not_take_the_text(end):
         assert (done.returncode, done.stdout) == (status, b"" if status else saved(np.full((2, 3), 127, "i1")))
 
 
+LAUNCHER = pathlib.Path(npuquant_cli.__file__).parents[2] / "npuquant"
+
+
+@pytest.mark.skipif(not LAUNCHER.exists() or b"--block-signal" not in LAUNCHER.read_bytes(),
+                    reason="env cannot block a signal (GNU coreutils 8.31 can), or the package is not in a build")
+def test_interrupt_while_python_starts():
+    write("sitecustomize.py", b"import os, signal; os.kill(os.getpid(), signal.SIGINT)")
+    done = subprocess.run([LAUNCHER, "info"], capture_output=True, check=False, timeout=60,
+                          env={**os.environ, "PYTHONPATH": os.getcwd()})
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+@pytest.mark.skipif(not LAUNCHER.exists(), reason="the package is not in a build")
+def test_launcher_without_package():
+    write("npuquant", LAUNCHER.read_bytes().replace(os.fsencode(LAUNCHER.parent), b"none"))
+    says = b"npuquant: the Python package does not load: No module named 'npuquant_cli'\n"
+    for end, error in (("", says), ("2>&-", b"")):
+        done = subprocess.run(["sh", "-c", f'"$0" -IS npuquant {end}', sys.executable], capture_output=True,
+                              check=False, timeout=60)
+        assert (done.returncode, done.stdout, done.stderr) == (2, b"", error)
+
+
 def test_out_of_memory(program):
     """Of a file that is neither mapped nor read."""
     with open("x.bin", "wb") as file:
