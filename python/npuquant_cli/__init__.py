@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Optional, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, NoReturn, Optional, Sequence, Type
 
 from .errors import print_text, report
 
@@ -47,6 +48,13 @@ def open_streams() -> None:
             os.open(os.devnull, os.O_WRONLY if number == 0 else os.O_RDONLY)
     sys.stdout = sys.stdout or open(1, "w", closefd=False)
     sys.stderr = sys.stderr or open(2, "w", closefd=False)
+
+
+def end(kind: Type[BaseException], error: BaseException, trace: Optional[TracebackType]) -> NoReturn:
+    """Ends the program by an exception outside of main(), as main() would: a function for sys.excepthook."""
+    open_streams()
+    report(error)
+    sys.exit(2)
 
 
 def start() -> None:

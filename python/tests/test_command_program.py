@@ -142,6 +142,19 @@ def test_launcher_without_package():
         assert (done.returncode, done.stdout, done.stderr) == (2, b"", error)
 
 
+@pytest.mark.skipif(not hasattr(sys, "orig_argv"), reason="Python 3.10 tells a package how it is run")
+@pytest.mark.parametrize("script, says", [
+    (b"import none", b"the Python package does not load: No module named 'none'"),
+    (b"open('none')", b"none: No such file or directory"),
+])
+def test_package_as_a_program(script, says):
+    """Python imports the package before the command."""
+    write("numpy.py", script)
+    done = subprocess.run([sys.executable, "-m", "npuquant", "help", "quantize"], capture_output=True, check=False,
+                          timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (2, b"", b"npuquant: %b\n" % says)
+
+
 def test_out_of_memory(program):
     """Of a file that is neither mapped nor read."""
     with open("x.bin", "wb") as file:
