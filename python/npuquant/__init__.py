@@ -265,11 +265,11 @@ def npu_trans_quant_param(
 def _dynamic(operator: str, x: Any, dst_type: Any, quant_mode: Any, dst_type_max: Any,
              out: Any) -> Tuple[int, Any, bool]:
     """Of both dynamic operators: the library's quant_mode, the results, and whether the first one has words."""
+    kind = result_of(operator, "dst_type", dst_type, optional=True)  # it decides what other arguments may be
     _only("dst_type_max", dst_type_max, 0.0)
     if len(x.shape) == 1:  # the library takes it, the device does not
         raise ArgumentError("x: has 1 dimension; expected 2 to 8")
     mode = _number("quant_mode", quant_mode)
-    kind = result_of(operator, "dst_type", dst_type, optional=True)
     return mode, outputs(operator, x.shape, kind, out, quant_mode == "pertensor"), kind.words
 
 
@@ -429,8 +429,8 @@ def npu_dynamic_block_quant(
     array([[0.02362205, 2.        ]], dtype=float32)
     """
     x = tensor("x", x)
-    block = _block(col_block_size, round_mode, row_block_size, dst_type_max)
     kind = result_of("dynamic_block_quant", "dst_type", dst_type)
+    block = _block(col_block_size, round_mode, row_block_size, dst_type_max)
     made = outputs("dynamic_block_quant", x.shape, kind, out, block=block)
     run(_native.dynamic_block_quant, x, col_block_size, min_scale, *made, kind.words)
     return returned(made, out)

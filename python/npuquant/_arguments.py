@@ -32,6 +32,8 @@ class ArgumentTypeError(_Refusal, TypeError):
     """An operator refuses the type of an argument."""
 
     __module__ = "npuquant"
+    #: If it refuses 8-bit floating point as the type of its result: the argument, and the name of the type.
+    float8: Optional[Tuple[str, str]] = None
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])

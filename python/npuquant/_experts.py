@@ -62,9 +62,12 @@ def _within(argument: str, indices: np.ndarray, rows: int, least: int = 0) -> No
 _ROUTED = {-1: (None, 0), 0: ("int8", 0), 1: ("int8", 0), 2: ("float8_e5m2", 32), 3: ("float8_e4m3fn", 32)}
 
 
-def is_routing_defined(a: Any) -> bool:
-    """Whether the values of such a call are known. Only quant_mode -1 reads x_dtype."""
-    return a.quant_mode in (0, 1) or (a.quant_mode == -1 and (a.x_dtype is None or name_of(a.x_dtype) == _type_of(a.x)))
+def undefined_routing(a: Any) -> str:
+    """What of a call's arguments selects values that are not known; "" if nothing does."""
+    if a.quant_mode > 1:
+        return f"quant_mode {a.quant_mode}"
+    is_read = a.quant_mode == -1 and a.x_dtype is not None
+    return f"x_dtype {described(a.x_dtype)}" if is_read and name_of(a.x_dtype) != _type_of(a.x) else ""
 
 
 def experts_of(a: Any) -> Tuple[Any, Any]:
@@ -234,9 +237,9 @@ def npu_moe_init_routing_v2(
     a = _read(locals(), ("x", "expert_idx"), ("scale", "offset"))
     a.active_expert_range = list(a.active_expert_range)
     expanded, index, counted, scales = init_routing(a)
-    if not is_routing_defined(a):
-        raise NotImplementedError(f"quant_mode, x_dtype: are {a.quant_mode} and {described(a.x_dtype)}, which select "
-                                  "types that npuquant does not define")
+    if undefined_routing(a):
+        raise NotImplementedError(f"npu_moe_init_routing_v2 with {undefined_routing(a)}: npuquant does not define its "
+                                  "values")
     _one_of("cann", a.cann, "9.0", "8.5")
     first, end = experts_of(a)
     ids, k = a.expert_idx.reshape(-1), a.expert_idx.shape[1]

@@ -26,14 +26,16 @@ _LISTS = ("x", "weight", "bias", "scale", "offset", "antiquant_scale", "antiquan
 _LONGEST = 65535
 
 
-def _is_int8(a: Any) -> bool:
-    return bool(a.x) and bool(a.weight) and all(_type_of(tensor) == "int8" for tensor in (*a.x, *a.weight))
-
-
-def is_defined(a: Any) -> bool:
-    """Whether the values of such a call are known: int8 matrices, and nothing that selects other types."""
+def undefined(a: Any) -> str:
+    """What of a call's arguments selects values that are not known. They are of int8 matrices only: then it is ""."""
+    for name in "x", "weight":
+        for i, tensor in enumerate(getattr(a, name)):
+            if _type_of(tensor) != "int8":
+                return f"{name}[{i}] of {_type_of(tensor)}"
+    if a.act_type:
+        return f"act_type {a.act_type}"
     others = ("x_dtype", "weight_dtype", "scale_dtype", "per_token_scale_dtype")
-    return _is_int8(a) and not a.act_type and all(getattr(a, name, None) is None for name in others)
+    return next((name for name in others if getattr(a, name, None) is not None), "")
 
 
 def is_stacked(a: Any) -> bool:
@@ -262,8 +264,9 @@ def npu_grouped_matmul(
         a.group_list = as_annotated("group_list", a.group_list, "Sequence[int]")
     else:
         a.group_list = arrays(given, (), ("group_list",))["group_list"]
-    if a.x and a.weight and not is_defined(a):
-        raise NotImplementedError("x, weight, act_type: npuquant defines the values of int8 matrices without activation")
+    if undefined(a):
+        raise NotImplementedError(f"npu_grouped_matmul with {undefined(a)}: npuquant defines the values of int8 matrices "
+                                  "without activation")
     made = grouped(a)
     results = [one.zeros() for one in made]
     if _is_empty(a):

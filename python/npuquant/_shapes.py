@@ -35,8 +35,8 @@ def _name(argument: str, dtype: Any, default: str) -> str:
 
 
 def _stored(argument: str, name: str) -> torch.dtype:
-    """PyTorch's type for elements of a type: bytes for types that PyTorch does not have."""
-    dtype = torch.uint8 if name in _BYTES else getattr(torch, name, None)
+    """PyTorch's type for elements of a type: bytes for types that no PyTorch has, and for 8-bit floats in PyTorch 1."""
+    dtype = torch.uint8 if name in _BYTES else getattr(torch, name, torch.uint8 if name.startswith("float8") else None)
     if dtype is None:
         raise NotImplementedError(f"{argument}: is {name}, which PyTorch {torch.__version__} does not have")
     return dtype

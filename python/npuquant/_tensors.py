@@ -70,6 +70,7 @@ DEVICE_TYPES = {
 }
 
 
+_FLOAT8 = ("hifloat8", "float8_e5m2", "float8_e4m3fn")
 _ELSEWHERE = {*_NUMBERS.values(), *DEVICE_TYPES.values()} - {*_NAMED, "int4", "qint8", "quint8", "qint32"}
 
 
@@ -154,8 +155,11 @@ def result_type(argument: str, dtype: Any, results: Results, expected: Optional[
         of_torch = type(dtype).__module__ == "torch" and name not in _NAMED
         missing = dtype is not None and (name in _ELSEWHERE or (of_torch and name[0] != "q"))
         why = unless_implemented(name) if missing else ""
-        raise ArgumentTypeError(f"{argument}: is {described(dtype)}{why}; expected "
-                                + (expected or listed([result.name for result in results.values()])))
+        text = (f"{argument}: is {described(dtype)}{why}; expected "
+                + (expected or listed([result.name for result in results.values()])))
+        error = ArgumentTypeError(text)
+        error.float8 = (argument, name) if name in _FLOAT8 else None
+        raise error
     if type(dtype) is int or type(dtype).__module__ == "torch":
         results[key] = results[name]  # from now on it is found at once
     return results[name]

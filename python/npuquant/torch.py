@@ -160,11 +160,11 @@ def _shapes(name: str, operator: str = "") -> Callable[..., Any]:
         a = bound(getattr(torch.ops.npuquant, name).default._schema, values, keywords)
         x, argument = next(iter(vars(a).values())), next(each for each in vars(a) if each in _TYPE_ARGUMENTS)
         given: Dict[str, Any] = {"per_tensor": getattr(a, "quant_mode", None) == "pertensor"}
-        if hasattr(a, "col_block_size"):
-            given["block"] = npuquant._block(a.col_block_size, a.round_mode, a.row_block_size, a.dst_type_max)
         dtype = getattr(a, argument)
         dtype = _packed(dtype, a.div_mode) if hasattr(a, "div_mode") else dtype
         kind = result_of(operator, argument, dtype, optional=True)
+        if hasattr(a, "col_block_size"):
+            given["block"] = npuquant._block(a.col_block_size, a.round_mode, a.row_block_size, a.dst_type_max)
         shape = x.shape
         if x.dtype == torch.int32 and "quint4x2" in facts.inputs[0].types:
             shape = (*shape[:-1], 8 * shape[-1])
@@ -293,11 +293,34 @@ _OPERATORS: Sequence[Tuple[str, Callable[..., Any], Callable[..., Any]]] = (
 )
 
 
+#: The results of each operator, without values.
+SHAPES = {schema.partition("(")[0]: shape for schema, _, shape in _OPERATORS}
+
+
 def _refuse_none(tensors: Sequence[str], values: Sequence[Any]) -> None:
     """PyTorch lets None pass for every tensor."""
     for name, value in zip(tensors, values):
         if value is None:
             raise ArgumentTypeError(f"{name}: is None; expected a tensor")
+
+
+#: In the stand-in for torch_npu: what an operator returns for results of 8-bit floating point, which have no values here.
+float8_results: Optional[Callable[..., Any]] = None
+
+
+def _unless_float8(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel of an operator, whose errors name the operator."""
+
+    @functools.wraps(kernel)
+    def call(*values: Any, **keywords: Any) -> Any:
+        try:
+            return kernel(*values, **keywords)
+        except ArgumentTypeError as error:
+            if float8_results is None or error.float8 is None:
+                raise
+            return float8_results(name, values, keywords, error)
+
+    return names_operator(call, name)
 
 
 def _kernel(tensors: Sequence[str], function: Callable[..., Any]) -> Callable[..., Any]:
@@ -420,10 +443,10 @@ def _register(library: torch.library.Library) -> Dict[str, Callable[..., Any]]:
         types, names = zip(*[argument.partition("=")[0].split() for argument in arguments.partition(")")[0].split(", ")
                              if argument != "*"])
         tensors = names[:types.count("Tensor")]  # those that may not be None come first
-        shape_kernel = names_operator(_shape_kernel(names, tensors, shape), name)
+        shape_kernel = _unless_float8(name, _shape_kernel(names, tensors, shape))
         library.define(schema)
         # On every device and in every layout: what it cannot read is refused by the argument's name.
-        library.impl(name, names_operator(_kernel(tensors, function), name), "CompositeExplicitAutograd")
+        library.impl(name, _unless_float8(name, _kernel(tensors, function)), "CompositeExplicitAutograd")
         library.impl(name, shape_kernel, "Meta")
         # No gradient is defined, and none is missing: without this PyTorch 2 warns of it, and PyTorch 1 has no kernel
         # for tensors on the device "meta" whose gradient could be wanted.

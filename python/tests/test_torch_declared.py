@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="PyTorch cannot be imported (Debian:
 import npuquant.torch as operators  # noqa: E402
 import test_torch  # noqa: E402
 from npuquant import torch_npu as stand_in  # noqa: E402
-from npuquant.torch_npu import _declared  # noqa: E402
+from npuquant.torch_npu import _declared, _near  # noqa: E402
 
 PYTORCH_2 = hasattr(torch, "compile")
 needs_pytorch_2 = pytest.mark.skipif(not PYTORCH_2, reason=f"PyTorch {torch.__version__} does not have it")
@@ -87,6 +87,10 @@ CALLS = [
      [((3, 128), u1), ((3, 4, 2), u1), ((0,), h)]),
     ("npu_dequant_swiglu_quant", [t(3, 16, dtype=i4)], {"weight_scale": t(2, 16, dtype=f), "quant_mode": 1},
      [((3, 8), i1), ((3,), f)]),
+    ("npu_dequant_swiglu_quant", [t(3, 16, dtype=i4)],
+     {"weight_scale": t(2, 16, dtype=f), "group_index": torch.tensor([[1, 2], [0, 0]])}, [((3, 8), i1), ((3,), f)]),
+    ("npu_dequant_swiglu_quant", [t(3, 16, dtype=bf)], {"group_index": torch.tensor([-5, 1]), "quant_mode": 1},
+     [((3, 8), i1), ((3,), f)]),
     ("npu_gelu_quant", [t(3, 8)], {"dst_type": 1}, [((3, 8), i1), ((3,), f)]),
     ("npu_rms_norm", [t(2, 3, 8), t(3, 8)], {}, [((2, 3, 8), h), ((2, 1, 1), f)]),
     ("npu_add_rms_norm", [t(3, 8), t(3, 8), t(8)], {}, [((3, 8), h), ((3, 1), f), ((3, 8), h)]),
@@ -106,6 +110,10 @@ CALLS = [
     ("npu_grouped_matmul", [[t(6, 8)], [t(3, 8, 5)]],
      {"group_list": torch.tensor([1, 2, 6]), "group_type": 0, "split_item": 3}, [((6, 5), h)]),
     ("npu_grouped_matmul", [[t(2, 8), t(3, 8)], [t(8, 5), t(8, 7)]], {"group_type": -1}, [((2, 5), h), ((3, 7), h)]),
+    *(("npu_grouped_matmul", [[t(6, 4, dtype=u1)], [weight]],
+       {"group_list": torch.tensor([1, 2, 6]), "group_type": 0, "split_item": 3, "x_dtype": 297, "weight_dtype": 296,
+        "output_dtype": 15}, [((6, 10), bf)])
+      for weight in (t(3, 8, 5, dtype=u1), t(3, 10, 4, dtype=u1).transpose(1, 2))),
     ("npu_grouped_matmul_finalize_routing", [t(6, 8, dtype=i1), t(3, 8, 16, dtype=i1), torch.tensor([1, 2, 6])],
      {"output_bs": 4}, [((4, 16), f)]),
     ("npu_grouped_matmul_swiglu_quant",
@@ -250,7 +258,7 @@ def test_values(name, values, keywords, results):
     operator = getattr(stand_in, name)
     computed = any(values is call[1] for call in COMPUTED)
     if not computed:
-        with pytest.raises(NotImplementedError, match=rf"^torch_npu\.{name}: npuquant knows the shapes and types"):
+        with pytest.raises(NotImplementedError, match=rf"^torch_npu\.{name}( with .*)?: npuquant knows the shapes and types"):
             operator(*values, **keywords)
     stand_in.install(values="zeros")
     with warnings.catch_warnings(record=True) as caught:
@@ -260,8 +268,8 @@ def test_values(name, values, keywords, results):
             made = operator(*values, **keywords)
     assert described(made) == results
     in_place = name.endswith("_")
-    assert [str(one.message) for one in caught] == ([] if computed or in_place else [
-        f"torch_npu.{name} returns zeros: npuquant does not compute its values"])
+    assert [str(one.message).partition(" with ")[0].partition(" returns")[0] for one in caught] == (
+        [] if computed or in_place else [f"torch_npu.{name}"])
     if not computed and not in_place:
         assert not any(one.any() for one in (made if isinstance(made, (tuple, list)) else [made]))
     assert not in_place or made.data_ptr() == values[0].data_ptr()
@@ -325,6 +333,60 @@ def test_opcheck(name, values, keywords, results):
 def test_types(dtype, stored):
     """PyTorch's types and torch_npu's numbers, as well as PyTorch's numbers."""
     assert stand_in.npu_gelu_quant(t(3, 16).to("meta"), dst_type=dtype)[0].dtype == stored
+
+
+@each_call
+def test_none_is_the_default(name, values, keywords, results):
+    stand_in.install(values="zeros")
+    schema = getattr(stand_in, name).default._schema
+    for argument in schema.arguments[len(values):]:
+        if str(argument.type).startswith("Optional") and argument.name not in keywords:
+            assert described(getattr(stand_in, name)(*values, **keywords, **{argument.name: None})) == results
+
+
+@pytest.mark.parametrize("number", [290, 291, 292, 23, 24])
+def test_results_of_8_bit_floating_point(number):
+    """Shapes and types, as of operators without values."""
+    stored = {290: u1, 291: getattr(torch, "float8_e5m2", u1), 292: FLOAT8 or u1}.get(
+        {23: 291, 24: 292}.get(number, number))
+    x = t(3, 4, 256)
+    calls = [
+        ("npu_dynamic_quant", [x], {"dst_type": number, "dst_type_max": 15.0}, [((3, 4, 256), stored), ((3, 4), f)]),
+        ("npu_dynamic_quant", [x], {"dst_type": number, "quant_mode": "pertensor"}, [((3, 4, 256), stored), ((1,), f)]),
+        ("npu_dynamic_block_quant", [x], {"dst_type": number, "row_block_size": 3},
+         [((3, 4, 256), stored), ((3, 2, 2), f)]),
+        ("npu_quantize", [x, t(256, dtype=f), None, number, -1], {}, [((3, 4, 256), stored)]),
+        ("npu_quantize", [x, t(256), None, number, -1, False], {}, [((3, 4, 256), stored)]),
+        ("npu_quant_scatter", [t(2, 8, 4, dtype=i1), t(2, dtype=i4), t(2, 1, 4), t(4)], {"dst_type": number},
+         [((2, 8, 4), stored)]),
+    ]
+    for name, values, keywords, results in calls:
+        stand_in.install()
+        given = r"d(st_)?type (hifloat8|float8_e5m2|float8_e4m3fn)"
+        with pytest.raises(NotImplementedError, match=f"^torch_npu.{name} with {given}: npuquant knows the shapes"):
+            getattr(stand_in, name)(*values, **keywords)
+        with pytest.raises(TypeError, match="which npuquant does not implement"):
+            stand_in.uninstall()
+            getattr(operators, name)(*values, **keywords)
+        stand_in.install(values="zeros")
+        with pytest.warns(UserWarning, match="returns zeros"):
+            _declared._warned.clear()
+            assert described(getattr(torch.ops.npu, name)(*values, **keywords)) == results
+        values, keywords = everywhere("meta", values, keywords)
+        assert described(getattr(stand_in, name)(*values, **keywords)) == results
+
+
+def test_what_selects_values_that_are_not_known():
+    for says, name, values, keywords in (
+            (r"x\[0\] of float16", "npu_grouped_matmul", [[t(6, 8)], [t(3, 8, 5)]],
+             {"group_list": torch.tensor([1, 2, 6]), "group_type": 0, "split_item": 3}),
+            ("act_type 2", "npu_grouped_matmul", [[t(6, 8, dtype=i1)], [t(3, 8, 5, dtype=i1)]],
+             {"group_list": torch.tensor([1, 2, 6]), "group_type": 0, "split_item": 3, "act_type": 2}),
+            ("quant_mode 3", "npu_moe_init_routing_v2", [t(4, 64), t(4, 2, dtype=i4)], {"expert_num": 3, "quant_mode": 3}),
+            (r"x_dtype torch_npu.hifloat8 \(290\)", "npu_moe_init_routing_v2", [t(4, 64), t(4, 2, dtype=i4)],
+             {"expert_num": 3, "x_dtype": 290})):
+        with pytest.raises(NotImplementedError, match=f"^torch_npu.{name} with {says}: npuquant knows the shapes"):
+            getattr(stand_in, name)(*values, **keywords)
 
 
 def test_quant_scatter_in_place():
@@ -420,8 +482,23 @@ NORM = [t(3, 8), t(3, 8), t(8)]
      {"glu_bias": float("nan")}),
     ("activation_scale: has 4 elements; expected 3", "npu_dequant_swiglu_quant", [t(3, 8)],
      {"activation_scale": t(4, dtype=f)}),
-    (r"weight_scale: has the shape \[3, 8\]; expected 2 rows, one for each group", "npu_dequant_swiglu_quant",
+    (r"weight_scale: has the shape \[3, 8\]; expected \[2, 8\]", "npu_dequant_swiglu_quant",
      [t(3, 8, dtype=i4)], {"weight_scale": t(3, 8, dtype=f), "group_index": torch.tensor([1, 2])}),
+    (r"weight_scale: has the shape \[8\]; expected \[2, 8\]", "npu_dequant_swiglu_quant",
+     [t(3, 8, dtype=i4)], {"weight_scale": t(8, dtype=f), "group_index": torch.tensor([1, 2])}),
+    (r"quant_scale: has the shape \[4\]; expected \[2, 4\] or \[2\]", "npu_dequant_swiglu_quant", [t(3, 8, dtype=bf)],
+     {"quant_scale": t(4, dtype=f), "group_index": torch.tensor([1, 2])}),
+    (r"group_index: has the shape \[1, 1, 2\]; expected \[any\] or \[any, 2\]: the size of each group of rows, or its "
+     "expert and size", "npu_dequant_swiglu_quant", [t(3, 8, dtype=bf)], {"group_index": t(1, 1, 2, dtype=i8)}),
+    ("group_index: has pairs; expected sizes, unless", "npu_dequant_swiglu_quant", [t(3, 8, dtype=bf)],
+     {"group_index": torch.tensor([[0, 1]])}),
+    (r"group_index: has the shape \[1, 2\]; expected \[any\], one number for each group", "npu_swiglu_quant", [t(3, 8)],
+     {"group_index": t(1, 2, dtype=i4)}),
+    ("weight.0.: has 4 rows; expected 8, as x.0. has 4 bytes in a row", "npu_grouped_matmul",
+     [[t(6, 4, dtype=u1)], [t(3, 4, 5, dtype=u1)]],
+     {"group_list": torch.tensor([1, 2, 6]), "group_type": 0, "split_item": 3, "x_dtype": 296, "weight_dtype": 296}),
+    (r"x\[0\]: has one column; expected more", "npu_grouped_matmul", [[t(6, 1, dtype=u1)], [t(3, 2, 5, dtype=u1)]],
+     {"group_list": torch.tensor([1, 2, 6]), "group_type": 0, "split_item": 3, "x_dtype": 297, "weight_dtype": 296}),
     ("x: is float16; expected bfloat16", "npu_swiglu_clip_quant", [t(3, 8), t(2, dtype=i8), t(2, dtype=f)], {}),
     (r"group_alpha: has the shape \[3\]; expected \[2\]", "npu_swiglu_clip_quant",
      [t(3, 8, dtype=bf), torch.tensor([1, 2]), t(3, dtype=f)], {}),
@@ -475,8 +552,9 @@ def test_groups_are_looked_at(says, values, kind):
 
 @pytest.mark.skipif(FLOAT8 is not None, reason="this PyTorch has 8-bit floating point")
 def test_types_that_pytorch_lacks():
-    with pytest.raises(NotImplementedError, match="^dst_type: is float8_e4m3fn, which PyTorch .* does not have"):
-        stand_in.npu_dynamic_mx_quant(t(3, 32, dtype=h).to("meta"), dst_type=292)
+    assert stand_in.npu_dynamic_mx_quant(t(3, 32, dtype=h).to("meta"), dst_type=292)[0].dtype == FLOAT8 or u1
+    with pytest.raises(NotImplementedError, match="^dst_type: is float6_e3m2, which PyTorch .* does not have"):
+        stand_in.npu_dynamic_mx_quant(t(3, 32, dtype=h).to("meta"), dst_type=294)
 
 
 def test_modes_that_are_not_known():
@@ -588,8 +666,19 @@ SCATTER = [t(2, 8, 16, dtype=i1), t(2, dtype=i4), t(2, 1, 16), t(16, dtype=f)]
      [*WEIGHT[:2], t(16, dtype=i8)], {}),
     ("activation_scale: is None; expected one for int32 x", "npu_dequant_swiglu_quant", [t(3, 8, dtype=i4)],
      {"weight_scale": t(8, dtype=f)}),
-    ("bias: is given; expected None with group_index", "npu_dequant_swiglu_quant", [t(3, 8)],
-     {"bias": t(8, dtype=i4), "group_index": torch.tensor([3])}),
+    ("x: is float16; expected int32 or bfloat16 with group_index", "npu_dequant_swiglu_quant", [t(3, 64)],
+     {"group_index": torch.tensor([3])}),
+    ("quant_offset: is None; quant_mode 0 needs it with group_index", "npu_dequant_swiglu_quant", [t(3, 64, dtype=bf)],
+     {"group_index": torch.tensor([3])}),
+    *((f"x: has {columns} columns; expected a multiple of 64, at most {most}, with group_index", "npu_dequant_swiglu_quant",
+       [t(1, columns, dtype=bf)], {"group_index": torch.tensor([1]), **options}) for columns, most, options in (
+        (32, 10496, {"quant_mode": 1}), (10560, 10496, {"quant_mode": 1}), (9536, 9472, {"quant_offset": t(1, dtype=f)}),
+        (8704, 8640, {"quant_mode": 1, "bias": t(8704, dtype=i4)}), (9344, 9280, {"quant_mode": 1, "swiglu_mode": 1}))),
+    ("dst_type: is hifloat8; expected int8 or quint4x2", "npu_dynamic_quant", [t(3, 8)], {"dst_type": 290}),
+    ("tokens: is float32; expected float16, bfloat16 or int8, and no tokens_dtype", "npu_moe_re_routing",
+     [t(2, 8, dtype=f), torch.tensor([[2]])], {}),
+    ("tokens: is uint8; expected float16, bfloat16 or int8, and no tokens_dtype", "npu_moe_re_routing",
+     [t(2, 8, dtype=u1), torch.tensor([[2]])], {"tokens_dtype": 290}),
     ("scales: is float16; expected float32 or bfloat16", "npu_quantize", [t(3, 8), t(1), None, 1], {}),
     ("zero_points: is float32; expected int8, uint8, int32 or bfloat16", "npu_quantize",
      [t(3, 8), t(1, dtype=f), t(1, dtype=f), 1], {}),
@@ -681,6 +770,7 @@ def test_unset_rows_are_filled(name, values, keywords, unset):
     stand_in.install(values="near")
     rows = getattr(stand_in, name)(*values, **keywords)[0]
     assert not rows[stand_in.unset(rows)].any()
+    _near.take_calls()  # which nobody needs reported
 
 
 def test_unset_is_chosen(tmp_path, npu_script="""

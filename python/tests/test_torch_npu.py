@@ -290,7 +290,7 @@ def test_types_of_the_device(installed):
 
 # A number of a ScalarType, as dst_dtype of npu_group_quant is, may not lose what it has beyond eight bits: 257 - 256 is
 # PyTorch's int8.
-@pytest.mark.parametrize("name", ["hifloat8", "float8_e4m3fn", "float16", "int4"])
+@pytest.mark.parametrize("name", ["float6_e3m2", "float4_e2m1fn_x2", "float16", "int4"])
 @pytest.mark.parametrize("device", ["npu", "meta"])
 def test_types_that_are_refused(installed, name, device):
     import torch_npu
@@ -301,8 +301,12 @@ def test_types_that_are_refused(installed, name, device):
                            ("dst_type", lambda: torch.ops.npu.npu_dynamic_quant_asymmetric(x, dst_type=number)),
                            ("dst_type", lambda: torch_npu.npu_dynamic_block_quant(x, dst_type=number)),
                            ("dst_dtype", lambda: torch_npu.npu_group_quant(x, x[:1], rows, dst_dtype=number))):
-        missing = ", which npuquant does not implement" if "float8" in name else ""
+        missing = ", which npuquant does not implement" if "_e" in name else ""
         with pytest.raises(TypeError, match=rf"^{argument}: is torch_npu.{name} \({number}\){missing}; expected "):
+            call()
+    for call in (lambda: torch_npu.npu_dynamic_quant_asymmetric(x, dst_type=290),
+                 lambda: torch_npu.npu_group_quant(x, x[:1], rows, dst_dtype=290)):
+        with pytest.raises(TypeError, match="is torch_npu.hifloat8"):
             call()
 
 
@@ -346,15 +350,18 @@ def test_names_of_the_first_argument(installed):
                 function(**wrong, **others)
         with pytest.raises((RuntimeError, TypeError)):
             function(x, self=x, **others)
-    assert torch_npu.npu_format_cast(self=x, acl_format=29) is x and torch_npu.get_npu_format(self=x) == 2
+    assert torch_npu.npu_format_cast(self=x, acl_format=2) is x and torch_npu.get_npu_format(self=x) == 2
 
 
 def test_formats(installed):
     import torch_npu
 
-    x = torch.nn.Parameter(torch.ones(2))
-    for cast in (torch_npu.npu_format_cast, torch_npu.npu_format_cast_, torch.ops.npu.npu_format_cast):
-        assert cast(x, 29) is x and cast(x, torch.zeros(2)) is x and cast(x, 29, customize_dtype=torch_npu.int8) is x
+    x = torch.arange(6.0).reshape(2, 3).t()
+    for cast in torch_npu.npu_format_cast, torch.ops.npu.npu_format_cast:
+        assert cast(x, 2) is x and cast(x, torch.zeros(2)) is x
+        for other in cast(x, 29), cast(x, 29, customize_dtype=torch_npu.int8):  # the script may free the former one
+            assert torch.equal(other, x) and other.data_ptr() != x.data_ptr() and other.is_contiguous()
+    assert torch_npu.npu_format_cast_(x, 29) is x and torch_npu.npu_format_cast_(x, torch.zeros(2)) is x
     assert torch_npu.get_npu_format(x) == torch.ops.npu.get_npu_format(x) == 2
     made = torch_npu.empty_with_format((2, 3), dtype=torch.int8, device="npu:0", acl_format=29)
     assert made.shape == (2, 3) and made.dtype == torch.int8 and made.device.type == "cpu"

@@ -61,8 +61,15 @@ globals().update({name: number for number, name in DEVICE_TYPES.items()})
 _ND = 2  # the device's number of the format in which elements lie in index order
 
 
-def _format_cast(self: torch.Tensor, *other: Any, **others: Any) -> torch.Tensor:
-    """The tensor itself: formats of the device's memory change no values, and here there is one."""
+def _format_cast(self: torch.Tensor, to: Any, **others: Any) -> torch.Tensor:
+    """Another tensor for another format, whose elements lie in index order. Formats of the device's memory change no
+    values, and here there is one, ND, which a tensor in the place of a format has, too."""
+    is_same = isinstance(to, torch.Tensor) or to == _ND
+    return self if is_same else self.clone(memory_format=torch.contiguous_format)
+
+
+def _format_cast_(self: torch.Tensor, to: Any, **others: Any) -> torch.Tensor:
+    """The tensor itself."""
     return self
 
 
@@ -115,9 +122,9 @@ for _schema, _function in (
     ("npu_format_cast.Tensor(Tensor self, Tensor dst, *, int? customize_dtype=None, int? input_dtype=None) -> Tensor",
      _format_cast),
     ("npu_format_cast_(Tensor(a!) self, Tensor src, *, int? customize_dtype=None, int? input_dtype=None)"
-     " -> Tensor(a!)", _format_cast),
+     " -> Tensor(a!)", _format_cast_),
     ("npu_format_cast_.acl_format(Tensor(a!) self, int acl_format, *, int? customize_dtype=None,"
-     " int? input_dtype=None) -> Tensor(a!)", _format_cast),
+     " int? input_dtype=None) -> Tensor(a!)", _format_cast_),
     ("get_npu_format(Tensor self) -> int", lambda self: _ND),
     ("npu_convert_weight_to_int4pack(Tensor weight, int inner_k_tiles=0) -> Tensor", _int4pack),
     ("npu_prefetch(Tensor self, Tensor? dependency, int max_size, int offset=0) -> ()", _prefetch),

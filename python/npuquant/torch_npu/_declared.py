@@ -20,10 +20,10 @@ import npuquant
 
 from .. import _experts, _grouped, _moves
 from .. import torch as operators
-from .._arguments import (_PRODUCTS_ON_DEVICE, ArgumentError, ArgumentTypeError, _ceiling, _check_product_types,
-                          _dimensions, _expect, _of, _one_of, _shape, _shapes, _type_of, is_transposed, listed,
+from .._arguments import (_PRODUCTS_ON_DEVICE, ArgumentError, ArgumentTypeError, _ceiling, _check_product_types, _dimensions,
+                          _expect, _of, _one_of, _shape, _shapes, _type_of, is_transposed, listed,
                           names_operator)
-from .._shapes import _BYTES, _name, _stored, bound
+from .._shapes import _BYTES, _FLOAT4, _name, _stored, bound
 from .._tensors import shown
 from . import _near
 from ._absent import by_a_test
@@ -40,14 +40,14 @@ class Row(NamedTuple):
 
     schemas: Sequence[str]
     results: Callable[[Any], Results]
-    values: Optional[Callable[[Any], Optional[Results]]]  # it returns None for what is not defined
+    values: Optional[Callable[[Any], Union[Results, str]]]  # or a text: what selects values that are not known
     near: Optional[Callable[..., None]]
 
 
 ROWS: Dict[str, Row] = {}
 
 
-def _row(*schemas: str, values: Optional[Callable[[Any], Optional[Results]]] = None,
+def _row(*schemas: str, values: Optional[Callable[[Any], Union[Results, str]]] = None,
          near: Optional[Callable[..., None]] = None) -> Callable[..., Any]:
     """Adds a row: the decorated function takes the arguments by their names. values computes the results, and near
     writes them."""
@@ -131,6 +131,9 @@ def _clipped_swiglu(a: Any) -> Results:
     return a.x.new_empty(_halved(a.x, a.dim, "x"))
 
 
+_GROUP = ", one number for each group of rows"
+
+
 def _check_groups(groups: Optional[Tensor], x: Tensor, counts: bool) -> None:
     """The ends of groups of rows, or with counts their sizes, where their values can be looked at."""
     if groups is not None and not groups.is_meta and groups.numel():
@@ -162,7 +165,7 @@ def _swiglu_quant(a: Any) -> Results:
     half = _halved(a.x, -1, "x")
     _expect(a.x.shape[-1] <= 8192, "x", f"has {a.x.shape[-1]} columns; expected at most 8192")
     _of("group_index", a.group_index, "int32")
-    _shape("group_index", a.group_index, None)
+    _shapes("group_index", a.group_index, [None], why=_GROUP)
     groups = None if a.group_index is None else a.group_index.shape[0]
     for name, tensor in ("smooth_scales", a.smooth_scales), ("offsets", a.offsets):
         _of(name, tensor, "float32")
@@ -202,7 +205,7 @@ def _swiglu_clip_quant(a: Any) -> Results:
     _one_of("clamp_mode", a.clamp_mode, 1)
     _of("group_index", a.group_index, "int64")
     _of("group_alpha", a.group_alpha, "float32")
-    _shape("group_index", a.group_index, None)
+    _shapes("group_index", a.group_index, [None], why=_GROUP)
     _shape("group_alpha", a.group_alpha, a.group_index.shape[0])
     half = _halved(a.x, -1, "x")
     _check_groups(a.group_index, a.x, True)
@@ -243,29 +246,51 @@ def _dequant_swiglu_quant(a: Any) -> Results:
     dst_type, dim = (None, -1) if chosen.strict else (a.dst_type, -1 if a.activate_dim is None else a.activate_dim)
     half = _halved(a.x, dim, "x")
     rows = a.x.numel() // max(a.x.shape[-1], 1)
-    groups = 1 if a.group_index is None else a.group_index.shape[0]
     _of("weight_scale", a.weight_scale, "float32")
     _of("activation_scale", a.activation_scale, "float32")
     _of("quant_scale", a.quant_scale, "float32", *["float16", "bfloat16"] * (a.quant_mode == 1))
     _of("group_index", a.group_index, "int64")
-    _shape("group_index", a.group_index, None)
     if a.activation_scale is not None:
         _expect(a.activation_scale.numel() == rows, "activation_scale",
                 f"has {a.activation_scale.numel()} elements; expected {rows}, one for each row of x")
     _strict(a.x.dtype != torch.int32 or a.activation_scale is not None, "activation_scale",
             "is None; expected one for int32 x")
-    for name, tensor in ("bias", a.bias), ("quant_offset", a.quant_offset):
-        _strict(a.group_index is None or tensor is None, name, "is given; expected None with group_index")
     _expect(a.x.dtype != torch.int32 or a.weight_scale is not None, "weight_scale", "is None; expected one for int32 x")
+    if a.group_index is not None:
+        _check_swiglu_groups(a, half[-1])
     for name, scale, columns in (("weight_scale", a.weight_scale, a.x.shape[-1]),
                                  ("quant_scale", a.quant_scale, half[-1])):
-        if scale is not None:
+        if scale is not None and a.group_index is None:
             _expect(scale.shape[-1] in (columns, 1), name,
                     f"has the shape {list(scale.shape)}; expected {columns} in the last dimension")
-            _expect(scale.dim() < 2 or a.group_index is None or scale.shape[0] == groups, name,
-                    f"has the shape {list(scale.shape)}; expected {groups} rows, one for each group")
-    _check_groups(a.group_index, a.x, True)
     return _quantised(a.x, half, "dst_type", dst_type), _floats(a.x, *half[:-1])
+
+
+def _check_swiglu_groups(a: Any, columns: int) -> None:
+    """The rules of group_index, of the values that can be looked at, and of scales with a row for each group."""
+    _shapes("group_index", a.group_index, [None], [None, 2], why=": the size of each group of rows, or its expert and size")
+    groups, last, static = a.group_index.shape[0], a.x.shape[-1], a.quant_mode == 0
+    if a.group_index.dim() == 2:
+        _expect(a.x.dtype == torch.int32 and a.bias is None and a.swiglu_mode == 0, "group_index",
+                "has pairs; expected sizes, unless x is int32, bias is None and swiglu_mode is 0")
+    _shapes("weight_scale", a.weight_scale, [groups, last], *[[last]] * (groups == 1))
+    for name, tensor in ("quant_scale", a.quant_scale), ("quant_offset", a.quant_offset):
+        _shapes(name, tensor, [groups, columns], *[[groups]] * static, *[[columns]] * (groups == 1))
+    _strict(a.x.dtype in (torch.int32, torch.bfloat16), "x", f"is {_type_of(a.x)}; expected int32 or bfloat16 with "
+            "group_index")
+    _strict(not static or a.quant_offset is not None, "quant_offset", "is None; quant_mode 0 needs it with group_index")
+    # Rows of a core: so many blocks of 64 elements fit beside each other.
+    bytes_each = 37 + 8 * (a.bias is not None) + 5 * (a.swiglu_mode != 0) + 4 * static
+    longest = 195228 // (32 * bytes_each) * 64
+    _strict(last % 64 == 0 and last <= longest, "x", f"has {last} columns; expected a multiple of 64, at most {longest}, "
+            "with group_index")
+    if not a.group_index.is_meta:
+        experts, sizes = _near.groups_of(a.group_index)
+        total, rows = int(sizes.sum()), a.x.numel() // max(last, 1)
+        _expect(total <= rows, "group_index", f"has {total} rows; expected at most {rows}, as x has")
+        used = experts[sizes > 0].tolist()
+        _expect(all(0 <= expert < groups for expert in used), "group_index",
+                f"has the experts {shown(used)}; expected 0 to {groups - 1}")
 
 
 @_row("npu_gelu_quant(Tensor self, *, Tensor? input_scale=None, Tensor? input_offset=None, str approximate='none',"
@@ -283,10 +308,9 @@ def _gelu_quant(a: Any) -> Results:
 
 def _norm(x: Tensor, gamma: Tensor, *others: Tuple[str, Optional[Tensor]]) -> None:
     """gamma and what lies beside it belong to the last dimensions of x."""
-    last = x.shape[x.dim() - gamma.dim():]
-    _shape("gamma", gamma, *last)
-    for name, tensor in others:
-        _shape(name, tensor, *last)
+    last = list(x.shape[x.dim() - gamma.dim():])
+    for name, tensor in ("gamma", gamma), *others:
+        _shapes(name, tensor, last, *[[1, x.shape[-1]]] * (gamma.dim() == 2))
 
 
 def _rstd(x: Tensor, gamma: Tensor) -> Tensor:
@@ -438,10 +462,11 @@ def _scatter_nd_(a: Any) -> Results:
 # ---- products --------------------------------------------------------------------------------------------------------
 
 
-def _columns(weight: Tensor, x: Tensor) -> int:
-    """N of a weight [.., K, N], of which int4 in words has eight in an element along the contiguous dimension."""
-    packed = weight.dtype == torch.int32 or (weight.dtype == torch.float32 and x.dtype != torch.float32)
-    return weight.shape[-1] * (8 if packed and not is_transposed(weight) else 1)
+def _columns(weight: Tensor, x: Tensor, float4: bool = False) -> int:
+    """N of a weight [.., K, N], of which an element has eight int4 in a word, or two float4 in a byte, along the
+    dimension that is contiguous."""
+    words = weight.dtype == torch.int32 or (weight.dtype == torch.float32 and x.dtype != torch.float32)
+    return weight.shape[-1] * (1 if is_transposed(weight) else 2 if float4 else 8 if words else 1)
 
 
 _GROUPED = ("(Tensor[] x, Tensor[] weight, *, Tensor[]? bias=None, Tensor[]? scale=None, Tensor[]? offset=None,"
@@ -455,16 +480,25 @@ _GROUPED = ("(Tensor[] x, Tensor[] weight, *, Tensor[]? bias=None, Tensor[]? sca
       "Tensor?", "int[]? tuning_config=None, int? output_dtype=None, int? x_dtype=None, int? weight_dtype=None,"
       " int? scale_dtype=None, int? per_token_scale_dtype=None"),
       "npu_grouped_matmul.List" + _GROUPED.format("int[]?", "int? output_dtype=None"),
-      values=lambda a: _computed(npuquant.npu_grouped_matmul, a) if _grouped.is_defined(a) else None)
+      values=lambda a: _grouped.undefined(a) or _computed(npuquant.npu_grouped_matmul, a))
 def _grouped_matmul(a: Any) -> Results:
-    if _grouped.is_defined(a):
+    if not _grouped.undefined(a):
         return _empties(a.x[0], "output_dtype", _grouped.grouped(a))
     _grouped.check_form(a)
     x, name = a.x, _name("output_dtype", a.output_dtype, str(a.x[0].dtype)[len("torch."):])
     dtype = _stored("output_dtype", name)
     one = _grouped.is_stacked(a)
+    float4 = all(_name(argument, getattr(a, argument, None), "") in _FLOAT4 for argument in ("x_dtype", "weight_dtype"))
+    if float4:
+        _one_of("split_item", a.split_item, 2, 3)
+        _expect(x[0].shape[-1] > 1, "x[0]", "has one column; expected more: of float4 two elements are in a byte")
     for i, tensor in enumerate(x):
         weight = a.weight[0 if len(a.weight) == 1 else min(i, len(a.weight) - 1)]
+        if float4 and a.group_type != 2:
+            rows = tensor.shape[-1] * (1 if is_transposed(weight) else 2)
+            _expect(weight.shape[-2] == rows, f"weight[{min(i, len(a.weight) - 1)}]",
+                    f"has {weight.shape[-2]} rows; expected {rows}, as x[{i}] has {tensor.shape[-1]} bytes in a row")
+            continue
         unpacked = tensor.dtype == weight.dtype or tensor.dtype in (torch.float16, torch.bfloat16)
         if a.group_type != 2 and unpacked and weight.dtype not in (torch.int32, torch.float32):
             _expect(tensor.shape[-1] == weight.shape[-2], "weight",
@@ -481,7 +515,7 @@ def _grouped_matmul(a: Any) -> Results:
                     for i, (begin, end) in enumerate(zip(ends, ends[1:]))]
         return [tensor.new_empty((*tensor.shape[:-1], _columns(a.weight[0 if one else i], tensor)), dtype=dtype)
                 for i, tensor in enumerate(x)]
-    shape: Tuple[int, ...] = (sum(tensor.shape[0] for tensor in x), _columns(a.weight[0], x[0]))
+    shape: Tuple[int, ...] = (sum(tensor.shape[0] for tensor in x), _columns(a.weight[0], x[0], float4))
     if a.group_type == 2 and a.split_item in (0, 1):
         return [x[0].new_empty((x[0].shape[0], _columns(weight, x[0])), dtype=dtype) for weight in a.weight]
     return [x[0].new_empty((a.group_list.shape[0], *shape) if a.group_type == 2 else shape, dtype=dtype)]
@@ -666,10 +700,8 @@ def _moe_token_permute(a: Any) -> Results:
     return _empties(a.tokens, "tokens", _moves.token_permute(a))
 
 
-def _init_routing_values(a: Any) -> Optional[Results]:
-    if not _experts.is_routing_defined(a):
-        return None
-    return _computed(npuquant.npu_moe_init_routing_v2, a, cann="8.5" if _is_cann_8_5() else "9.0")
+def _init_routing_values(a: Any) -> Union[Results, str]:
+    return _experts.undefined_routing(a) or _computed(npuquant.npu_moe_init_routing_v2, a, cann="8.5" if _is_cann_8_5() else "9.0")
 
 
 @_row("npu_moe_init_routing_v2(Tensor x, Tensor expert_idx, *, Tensor? scale=None, Tensor? offset=None,"
@@ -935,6 +967,33 @@ def _by_rules(rules: Callable[[Any], None], a: Any) -> None:
         raise type(error)(f"{error}; the device refuses it (strict)") from None
 
 
+#: Operators that make 8-bit floating point on the series Ascend 950.
+_TO_FLOAT8 = ("npu_dynamic_block_quant", "npu_dynamic_quant", "npu_quant_scatter", "npu_quantize")
+
+
+def float8_results(name: str, values: Sequence[Any], keywords: Dict[str, Any], error: ArgumentTypeError) -> Results:
+    """What an operator of npuquant.torch returns with 8-bit floating point as the type of its first result."""
+    if error.float8 is None or name not in _TO_FLOAT8:
+        raise error
+    argument, dtype = error.float8
+    a = bound(getattr(torch.ops.npuquant, name).default._schema, values, keywords)
+    x, given = next(iter(vars(a).values())), f"{argument} {dtype}"
+    _strict(False, argument, f"is {dtype}; expected int8 or quint4x2")
+    if name == "npu_dynamic_block_quant":
+        _dimensions("x", x, 2, 8)
+        blocks = [_ceiling(extent, block) for extent, block in zip(x.shape[-2:], (a.row_block_size, a.col_block_size))]
+        others = [_floats(x, *x.shape[:-2], *blocks)]
+        shape = x.shape
+    else:
+        made = operators.SHAPES[name](**{**vars(a), argument: 1})  # as int8
+        first, *others = made if isinstance(made, tuple) else (made,)
+        shape = first.shape
+    y = x.new_empty(shape, dtype=_stored(argument, dtype))
+    results = y if not others else (y, *others)
+    results = results if x.is_meta else zeros_for(f"{name} with {given}", results)
+    return tuple(results) if others else results
+
+
 def check(name: str, values: Sequence[Any], keywords: Dict[str, Any]) -> Any:
     """Checks an operator's arguments by its rules, and returns the arguments by their names."""
     a = bound(getattr(torch.ops.npuquant, name).default._schema, values, keywords)
@@ -997,13 +1056,13 @@ def _define(library: torch.library.Library, name: str, schema: str, row: Row) ->
     def kernel(*values: Any, **keywords: Any) -> Any:
         a = bind(values, keywords)
         made = row.results(a)
-        computed = None if row.values is None else row.values(a)
-        if computed is not None:
+        computed = "" if row.values is None else row.values(a)
+        if not isinstance(computed, str):
             made = computed
         elif chosen.values == "near" and row.near is not None:
             made = _near.computed(name, row.near, a, made)
         elif not in_place or chosen.values != "zeros":
-            made = zeros_for(name, made)
+            made = zeros_for(f"{name} with {computed}" if computed else name, made)
         return tuple(made) if is_tuple else made
 
     overload = schema.partition("(")[0]

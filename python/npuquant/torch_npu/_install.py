@@ -18,7 +18,7 @@ from npuquant_cli import operators as facts
 
 from .. import _unset
 from .. import torch as operators
-from .._arguments import listed, names_operator
+from .._arguments import ArgumentTypeError, listed, names_operator
 from .._shapes import quant_matmul_undefined
 from .._tensors import ON_DEVICE, result_type
 from . import npu
@@ -141,7 +141,16 @@ _UINT8 = [f"npu_{operator.name}" for operator in facts.OPERATORS.values()
 #: Operators whose arguments only strict checks: without strict a call costs no more.
 _BY_RULES = ("npu_anti_quant", "npu_dynamic_quant_asymmetric", "npu_group_quant", "npu_quant_scatter", "npu_quantize",
              "npu_trans_quant_param")
-_UNDEFINED = frozenset(operators.UNDEFINED)  # of npu_quant_matmul
+
+def _undefined_product(values: Sequence[Any], keywords: Dict[str, Any]) -> str:
+    """What of npu_quant_matmul's arguments selects types that npuquant does not define; "" if nothing does."""
+    for given in operators.UNDEFINED:
+        if keywords.get(given) is not None:
+            return given
+    dtype = str(getattr(values[0] if values else keywords.get("x1"), "dtype", ""))
+    return f"x1 of {dtype[len('torch.'):]}" if "float8" in dtype else ""
+
+
 _Operator: Any = type(torch.ops.aten.add)
 
 
@@ -156,15 +165,19 @@ class _OperatorOfDevice(_Operator):
         self, args = args[0], args[1:]
         name = self.__name__
         if name in _UINT8 and isinstance(keywords.get("dst_type"), (int, torch.dtype)):
-            result_type("dst_type", keywords["dst_type"], ON_DEVICE, "int8 or quint4x2")
-        undefined = not _UNDEFINED.isdisjoint(keywords) and any(keywords.get(one) is not None for one in _UNDEFINED)
+            try:
+                result_type("dst_type", keywords["dst_type"], ON_DEVICE, "int8 or quint4x2")
+            except ArgumentTypeError as error:
+                if error.float8 is None:  # of these the operator has shapes
+                    raise
+        undefined = _undefined_product(args, keywords) if name == "npu_quant_matmul" else ""
         if chosen.strict or undefined:
             from . import _declared
 
             arguments = _declared.check(name, args, keywords)
-            if undefined and not arguments.x1.is_meta:
-                given = next(one for one in operators.UNDEFINED if keywords.get(one) is not None)
-                return _declared.zeros_for(f"{name} with {given}", quant_matmul_undefined(arguments))
+            if undefined:
+                made = quant_matmul_undefined(arguments)
+                return made if made.is_meta else _declared.zeros_for(f"{name} with {undefined}", made)
         return self.op(*args, **keywords) if "self" in keywords else _Operator.__call__(self, *args, **keywords)
 
 
@@ -530,11 +543,18 @@ def _apply_rules() -> None:
         operator_of_device(name).__class__ = checked if chosen.strict else plain
 
 
+def _float8_results(*arguments: Any) -> Any:
+    from . import _declared  # at its first use: a script may do without
+
+    return _declared.float8_results(*arguments)
+
+
 def _choose(values: str, strict: bool, unset: str) -> None:
     _undo.append(_apply_rules)  # it is done after what follows is put back
     _set(chosen, "values", values)
     _set(chosen, "strict", strict)
     _set(_unset.chosen, "unset", unset)
+    _set(operators, "float8_results", _float8_results)
     _apply_rules()
 
 

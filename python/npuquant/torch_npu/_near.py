@@ -121,20 +121,23 @@ def _quantise_rows(v: Tensor, rule: str, y: Tensor, scale: Tensor) -> None:
         into.copy_(torch.from_numpy(array).reshape(into.shape))
 
 
-def _experts(groups: Optional[Tensor], rows: int, ends: bool = False) -> Tensor:
-    """The expert of each row that has one. The rows behind these belong to no expert.
+def groups_of(groups: Tensor, ends: bool = False) -> Tuple[Tensor, Tensor]:
+    """The experts of groups of rows, and the sizes of these groups.
 
-    groups has the size of each group of rows, or its end, or pairs of an expert and a size.
+    groups has the size of each, or its end, or pairs of an expert and a size.
     """
-    if groups is None:
-        return torch.zeros(rows, dtype=torch.int64)
     experts, sizes = torch.arange(len(groups)), groups
     if groups.dim() == 2:
         experts, sizes = groups.unbind(1)
         sizes = sizes * (sizes > 0).cumprod(0)  # the first size that is not positive ends the pairs
     elif ends:
         sizes = groups.diff(prepend=groups.new_zeros(1))
-    return torch.repeat_interleave(experts, sizes.clamp(min=0))
+    return experts, sizes.clamp(min=0)
+
+
+def _experts(groups: Optional[Tensor], rows: int, ends: bool = False) -> Tensor:
+    """The expert of each row that has one. The rows behind these belong to no expert."""
+    return torch.zeros(rows, dtype=torch.int64) if groups is None else torch.repeat_interleave(*groups_of(groups, ends))
 
 
 # ---- activations -----------------------------------------------------------------------------------------------------
