@@ -8,7 +8,7 @@ new NumPy arrays in C order, or go to the arrays of out.
 
 bfloat16 inputs and results are uint16 arrays of the bits. Inputs may also be ml_dtypes.bfloat16 arrays, or tensors of
 that type. The library's errors are NpuquantError, with the library's message. Arguments that cannot be handed to the
-library raise an ArgumentError, or an ArgumentTypeError, which begins with the argument's name. All of them are
+library raise an ArgumentError, or an ArgumentTypeError: argument, found and expected, operator. All of them are
 RuntimeErrors, as torch_npu's.
 
 diagnose() names the mistake behind a kernel's result, explain() shows the steps of an element, and hard_inputs() makes
@@ -37,15 +37,15 @@ except ImportError as error:
         f"npuquant: the compiled part of the package is missing or for another Python ({error}); install the package "
         "with pip, or take it from the folder python of a build"
     ) from error
-from ._arguments import (ArgumentError, ArgumentTypeError, _of, check_quant_matmul, check_quant_scatter, listed,
-                         names_operator)
+from ._arguments import (ArgumentError, ArgumentTypeError, _of, _options, check_quant_matmul, check_quant_scatter, listed,
+                         names_operator, shown)
 from ._experts import (npu_moe_finalize_routing, npu_moe_init_routing_v2, npu_moe_re_routing, npu_moe_token_unpermute)
 from ._grouped import npu_grouped_matmul
 from ._library import NpuquantError, __version__, available_backends, backend, set_backend, version
 from ._matmul import product
 from ._moves import npu_moe_compute_expert_tokens, npu_moe_init_routing, npu_moe_token_permute
 from ._tensors import (INT8, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, TensorLike, arrays, described, output,
-                       outputs, result_of, result_type, returned, shown, tensor, to_array, words_shape)
+                       outputs, result_of, result_type, returned, tensor, to_array, words_shape)
 from ._unset import unset
 from ._threads import get_num_threads, run, set_num_threads
 
@@ -705,7 +705,7 @@ def row_quant(v: TensorLike, rule: str) -> Tuple[np.ndarray, np.ndarray]:
     return y, scale
 
 
-@names_operator
+@_options
 def npu_quant_scatter(
     input: TensorLike,
     indices: TensorLike,

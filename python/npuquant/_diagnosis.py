@@ -15,9 +15,9 @@ import npuquant
 from npuquant_cli.operators import OPERATORS
 
 from . import _native, _remainder, _report
-from ._arguments import BFLOAT16
+from ._arguments import BFLOAT16, shown
 from ._hard_inputs import Form, Maker
-from ._tensors import INPUTS, Result, TensorLike, Unknown, result_type, shown, to_array
+from ._tensors import INPUTS, Result, TensorLike, Unknown, result_type, to_array
 from ._threads import Kept, get_num_threads, keeping
 
 __tracebackhide__ = True  # pytest shows the line that calls the package

@@ -13,8 +13,8 @@ from typing import Any, Iterator, Optional, Tuple
 import numpy as np
 
 from . import _native
-from ._arguments import BFLOAT16, ArgumentError, ArgumentTypeError, wrong_type
-from ._tensors import shown, to_array
+from ._arguments import BFLOAT16, ArgumentError, ArgumentTypeError, shown, wrong_type
+from ._tensors import to_array
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 

@@ -131,7 +131,7 @@ def name_of(dtype: Any) -> str:
     name = name[len("torch."):] if name.startswith("torch.") else name  # PyTorch need not be installed
     number = _number(dtype)
     if number is not None:
-        return DEVICE_TYPES.get(number) or _NUMBERS.get(number, name)
+        return DEVICE_TYPES.get(number, _NUMBERS.get(number, name))
     if name not in _NAMED:
         with contextlib.suppress(Exception):  # NumPy says no in several of them, SyntaxError among them
             native = np.dtype(dtype)

@@ -10,7 +10,7 @@ from typing import Any, Callable, List, NamedTuple, Optional
 
 import numpy as np
 
-from ._arguments import ArgumentTypeError, _expect, _type_of
+from ._arguments import ArgumentError, ArgumentTypeError, _type_of
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
@@ -115,8 +115,9 @@ def unset(result: Any) -> Any:
         address, strides = ((result.ctypes.data, result.strides) if is_array else
                             (result.data_ptr(), [n * result.element_size() for n in result.stride()]))
         found = _find(address, None if is_array else _storage(result)._cdata)
-        _expect(found, "result", "is no result that may be unset in part, or a copy of one: what is unset is not known "
-                "of a copy")
+        if found is None:
+            raise ArgumentError("result: is no result that may be unset in part, or a copy of one: what is unset is not "
+                                "known of a copy")
         # An element is unset if one of its bytes is: a view may have elements of another size.
         size = result.itemsize if is_array else result.element_size()
         unset = np.repeat(found.unset.reshape(-1), found.size)[address - found.address:]

@@ -2,6 +2,7 @@
 """Operators of torch_npu of which the stand-in knows schemas, shapes and types, but no values; and strict."""
 import contextlib
 import copy
+import inspect
 import os
 import pickle
 import subprocess
@@ -9,7 +10,10 @@ import sys
 import unittest.mock
 import warnings
 
+import numpy as np
 import pytest
+
+import npuquant
 
 torch = pytest.importorskip("torch", reason="PyTorch cannot be imported (Debian: python3-torch)")
 
@@ -209,9 +213,11 @@ def made_anew(value, of, gradient):
 
 WITH_VALUES = [*((name, *call) for name, of_name in test_torch.calls().items() for call in of_name),
                *(call[:3] for call in COMPUTED)]
+each_with_values = pytest.mark.parametrize("name, values, keywords", WITH_VALUES,
+                                           ids=[f"{i}-{call[0]}" for i, call in enumerate(WITH_VALUES)])
 
 
-@pytest.mark.parametrize("name, values, keywords", WITH_VALUES, ids=[f"{i}-{call[0]}" for i, call in enumerate(WITH_VALUES)])
+@each_with_values
 @pytest.mark.parametrize("of", [torch.Tensor, Subclass])
 def test_memory_is_that_of_pytorch(name, values, keywords, of):
     """Results, and arguments after the call, can do all that PyTorch's own tensors can."""
@@ -258,7 +264,8 @@ def test_values(name, values, keywords, results):
     operator = getattr(stand_in, name)
     computed = any(values is call[1] for call in COMPUTED)
     if not computed:
-        with pytest.raises(NotImplementedError, match=rf"^torch_npu\.{name}( with .*)?: npuquant knows the shapes and types"):
+        says = rf"^torch_npu\.{name}( with .*)?: npuquant knows the shapes and types"
+        with pytest.raises(NotImplementedError, match=says):
             operator(*values, **keywords)
     stand_in.install(values="zeros")
     with warnings.catch_warnings(record=True) as caught:
@@ -423,6 +430,53 @@ def test_results_that_are_not_wanted():
             values, others = everywhere(device, tensors, keywords)
             shapes = [tuple(one.shape) for one in stand_in.npu_add_rms_norm_dynamic_quant(*values, **others)]
             assert shapes == [shape if i in left_out else [(3, 8), (3, 8), (3, 8), (3,), (3,)][i] for i in range(5)]
+
+
+# ---- numbers and words -----------------------------------------------------------------------------------------------
+
+WRONG = {"int": [None, "1", 2.5, np.float32(1), [1]], "float": [None, "1", [1.0], np.ones(2)],
+         "bool": [None, "True", 1, [True]], "str": [None, 1, ["rint"]], "Sequence[int]": [1, "1", [2.5], [None]]}
+
+
+def options_of(function):
+    """The numbers and words that a function takes, each with values of other kinds."""
+    for parameter in inspect.signature(function).parameters.values():
+        kind = str(parameter.annotation)
+        optional = kind.startswith("Optional[")
+        for wrong in WRONG.get(kind[len("Optional["):-1] if optional else kind, ()):
+            if wrong is not None or not optional:
+                yield parameter.name, wrong
+
+
+@pytest.mark.filterwarnings("error")
+@each_with_values
+def test_values_of_another_kind(name, values, keywords):
+    """One error in one line, which names the operator and the argument, of NumPy's function, PyTorch's and torch_npu's."""
+    def array(value):
+        return [*map(array, value)] if isinstance(value, list) else operators._array(value)
+
+    of_numpy = getattr(npuquant, name, None)
+    if of_numpy is None:
+        pytest.skip("NumPy has no such function")
+    given = inspect.signature(of_numpy).bind(*map(array, values), **{key: array(one) for key, one in keywords.items()})
+    assert of_numpy(*given.args, **given.kwargs) is not None
+    given.apply_defaults()
+    for option, wrong in options_of(of_numpy):
+        changed = {**given.arguments, option: wrong}
+        with pytest.raises(RuntimeError, match=rf"^{option}: [^\n]* \[{name}\]$"):
+            of_numpy(**changed)
+    of_torch = getattr(operators, name), getattr(torch.ops.npuquant, name)
+    kinds = {one.name: str(one.type) for one in of_torch[1].default._schema.arguments}
+    named = dict(inspect.signature(of_numpy).bind(*values, **keywords).arguments)
+    first = named.pop(next(iter(named)))
+    for option, wrong in options_of(of_numpy):
+        # PyTorch itself takes None for False, 0 and 1 for a bool, and NumPy's numbers.
+        kind = kinds.get(option, "bool")
+        if kind != "bool" and not isinstance(wrong, (np.ndarray, np.generic)) and (
+                wrong is not None or "Optional" not in kind):
+            for function in of_torch:
+                with pytest.raises(RuntimeError, match=f"(?s){name}.*{option}|^{option}: .*{name}"):
+                    function(first, **{**named, option: wrong})
 
 
 # ---- refusals --------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ A missing operator raises a NotImplementedError with its name. docs/torch.md say
 """
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence
+from typing import Any, Optional, Sequence, cast
 
 from .. import torch as operators
 from .._arguments import _dimensions, _expect, _of, names_operator
@@ -131,7 +131,7 @@ for _schema, _function in (
 ):
     operators._library.define(_schema)
     _name = _schema.partition("(")[0]
-    operators._library.impl(_name, names_operator(_function, _name), "CompositeImplicitAutograd")
+    operators._library.impl(_name, names_operator(cast(Any, _function), _name), "CompositeImplicitAutograd")
 
 _operators = torch.ops.npuquant
 get_npu_format = _operators.get_npu_format

@@ -20,11 +20,10 @@ import npuquant
 
 from .. import _experts, _grouped, _moves
 from .. import torch as operators
-from .._arguments import (_PRODUCTS_ON_DEVICE, ArgumentError, ArgumentTypeError, _ceiling, _check_product_types, _dimensions,
-                          _expect, _of, _one_of, _shape, _shapes, _type_of, is_transposed, listed,
-                          names_operator)
+from .._arguments import (_PRODUCTS_ON_DEVICE, ArgumentError, ArgumentTypeError, _ceiling, _check_product_types,
+                          _dimensions, _expect, _of, _one_of, _shape, _shapes, _type_of, is_transposed, listed,
+                          names_operator, shown)
 from .._shapes import _BYTES, _FLOAT4, _name, _stored, bound
-from .._tensors import shown
 from . import _near
 from ._absent import by_a_test
 from ._chosen import chosen, expect_strictly as _strict
@@ -41,14 +40,14 @@ class Row(NamedTuple):
     schemas: Sequence[str]
     results: Callable[[Any], Results]
     values: Optional[Callable[[Any], Union[Results, str]]]  # or a text: what selects values that are not known
-    near: Optional[Callable[..., None]]
+    near: Optional[Callable[..., Any]]
 
 
 ROWS: Dict[str, Row] = {}
 
 
 def _row(*schemas: str, values: Optional[Callable[[Any], Union[Results, str]]] = None,
-         near: Optional[Callable[..., None]] = None) -> Callable[..., Any]:
+         near: Optional[Callable[..., Any]] = None) -> Callable[..., Any]:
     """Adds a row: the decorated function takes the arguments by their names. values computes the results, and near
     writes them."""
 
@@ -268,7 +267,8 @@ def _dequant_swiglu_quant(a: Any) -> Results:
 
 def _check_swiglu_groups(a: Any, columns: int) -> None:
     """The rules of group_index, of the values that can be looked at, and of scales with a row for each group."""
-    _shapes("group_index", a.group_index, [None], [None, 2], why=": the size of each group of rows, or its expert and size")
+    _shapes("group_index", a.group_index, [None], [None, 2],
+            why=": the size of each group of rows, or its expert and size")
     groups, last, static = a.group_index.shape[0], a.x.shape[-1], a.quant_mode == 0
     if a.group_index.dim() == 2:
         _expect(a.x.dtype == torch.int32 and a.bias is None and a.swiglu_mode == 0, "group_index",
@@ -282,8 +282,8 @@ def _check_swiglu_groups(a: Any, columns: int) -> None:
     # Rows of a core: so many blocks of 64 elements fit beside each other.
     bytes_each = 37 + 8 * (a.bias is not None) + 5 * (a.swiglu_mode != 0) + 4 * static
     longest = 195228 // (32 * bytes_each) * 64
-    _strict(last % 64 == 0 and last <= longest, "x", f"has {last} columns; expected a multiple of 64, at most {longest}, "
-            "with group_index")
+    _strict(last % 64 == 0 and last <= longest, "x",
+            f"has {last} columns; expected a multiple of 64, at most {longest}, with group_index")
     if not a.group_index.is_meta:
         experts, sizes = _near.groups_of(a.group_index)
         total, rows = int(sizes.sum()), a.x.numel() // max(last, 1)
@@ -701,7 +701,8 @@ def _moe_token_permute(a: Any) -> Results:
 
 
 def _init_routing_values(a: Any) -> Union[Results, str]:
-    return _experts.undefined_routing(a) or _computed(npuquant.npu_moe_init_routing_v2, a, cann="8.5" if _is_cann_8_5() else "9.0")
+    cann = "8.5" if _is_cann_8_5() else "9.0"
+    return _experts.undefined_routing(a) or _computed(npuquant.npu_moe_init_routing_v2, a, cann=cann)
 
 
 @_row("npu_moe_init_routing_v2(Tensor x, Tensor expert_idx, *, Tensor? scale=None, Tensor? offset=None,"
