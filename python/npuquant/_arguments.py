@@ -32,8 +32,11 @@ class ArgumentTypeError(_Refusal, TypeError):
     """An operator refuses the type of an argument."""
 
     __module__ = "npuquant"
-    #: If it refuses 8-bit floating point as the type of its result: the argument, and the name of the type.
-    float8: Optional[Tuple[str, str]] = None
+
+    def __init__(self, text: str, float8: Optional[Tuple[str, str]] = None) -> None:
+        super().__init__(text)
+        #: If it refuses 8-bit floating point as the type of its result: the argument, and the name of the type.
+        self.float8 = float8
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])

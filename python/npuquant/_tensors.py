@@ -157,9 +157,7 @@ def result_type(argument: str, dtype: Any, results: Results, expected: Optional[
         why = unless_implemented(name) if missing else ""
         text = (f"{argument}: is {described(dtype)}{why}; expected "
                 + (expected or listed([result.name for result in results.values()])))
-        error = ArgumentTypeError(text)
-        error.float8 = (argument, name) if name in _FLOAT8 else None
-        raise error
+        raise ArgumentTypeError(text, (argument, name) if name in _FLOAT8 else None)
     if type(dtype) is int or type(dtype).__module__ == "torch":
         results[key] = results[name]  # from now on it is found at once
     return results[name]
