@@ -351,6 +351,18 @@ def test_none_is_the_default(name, values, keywords, results):
             assert described(getattr(stand_in, name)(*values, **keywords, **{argument.name: None})) == results
 
 
+@each_with_values
+def test_none_is_the_default_where_values_are_known(name, values, keywords):
+    function = getattr(operators if hasattr(operators, name) else stand_in, name)
+    in_place = name.endswith("_")
+    wanted = [*tensors_in(function(*made_anew(values, torch.Tensor, False), **keywords))]
+    for argument in getattr(torch.ops.npuquant, name).default._schema.arguments[len(values):]:
+        if str(argument.type).startswith("Optional") and argument.name not in keywords:
+            given = made_anew(values, torch.Tensor, False) if in_place else values
+            results = tensors_in(function(*given, **keywords, **{argument.name: None}))
+            assert all(torch.equal(*pair) for pair in zip(results, wanted))
+
+
 @pytest.mark.parametrize("number", [290, 291, 292, 23, 24])
 def test_results_of_8_bit_floating_point(number):
     """Shapes and types, as of operators without values."""
