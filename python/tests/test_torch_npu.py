@@ -213,6 +213,7 @@ def test_imports(installed):
 
     from torch_npu._C import _NPUTaskGroupHandle
     assert isinstance(_NPUTaskGroupHandle, type)  # in annotations
+    assert torch_npu._C._npu_get_soc_version is torch.npu.get_soc_version
     from torch_npu.npu import memory, streams, utils
     assert streams.Event is torch.npu.Event and utils.get_soc_version is torch.npu.get_soc_version
     assert memory.max_memory_allocated is torch.npu.max_memory_allocated
@@ -225,7 +226,9 @@ def specs_of_others():
 
 
 @pytest.mark.parametrize("name", ["torch_npu", "torch_npu.npu", "torch.npu", "torch_npu.contrib", "torch_npu.profiler",
-                                  "torchair", "torchair.configs.compiler_config", "torch_npu.dynamo.torchair"])
+                                  "torchair", "torchair.configs.compiler_config", "torch_npu.dynamo.torchair",
+                                  "torch_npu._C._distributed_c10d", "torch_npu.utils.collect_env",
+                                  "torch_npu.utils.cpp_extension"])
 def test_specs_of_modules(name, recwarn):
     former = specs_of_others()
     for _ in range(2):
@@ -940,6 +943,12 @@ def test_streams(installed):
     assert torch.npu.current_stream() is stream
     torch.npu.set_stream(default)
 
+    same = torch.npu.Stream(stream_id=stream.stream_id, device_index=stream.device_index,
+                            device_type=stream.device_type)
+    assert same == stream and {same: 1}[stream] and stream != torch.npu.Stream() and stream != stream.stream_id
+    assert default.stream_id == default.npu_stream == 0 < stream.npu_stream == same.npu_stream
+    assert (stream.device_index, stream.device_type) == (0, 20)
+
     stream = torch.npu.Stream(device="npu:0", priority=-1)
     stream.wait_stream(default)
     event = stream.record_event()
@@ -953,6 +962,7 @@ def test_events(installed):
     start, end = torch.npu.Event(enable_timing=True), torch.npu.Event(enable_timing=True, blocking=True)
     with pytest.raises(RuntimeError, match="must have been recorded"):
         start.elapsed_time(end)
+    assert start.npu_event == 0
     start.record()
     with pytest.raises(RuntimeError, match="must have been recorded"):
         start.elapsed_time(end)
@@ -1040,7 +1050,8 @@ def test_settings(installed):
     "torch_npu.testing.common_utils", "torchair", "torchair.core.utils", "torchair.ge_concrete_graph.ge_apis",
     "torch_npu.dynamo", "torch_npu._C", "torch_npu.npu.memory", "torch_npu.npu.streams", "torch_npu.npu.utils",
     "torch_npu.profiler", "torch_npu.profiler.dynamic_profile", "torch_npu.utils", "torchair.scope",
-    "torchair.inference", "torch_npu.atb", "torch_npu.op_plugin.atb._atb_ops",
+    "torchair.inference", "torch_npu.atb", "torch_npu.op_plugin.atb._atb_ops", "torch_npu._C._distributed_c10d",
+    "torch_npu.utils.collect_env", "torch_npu.utils.cpp_extension",
 ])
 def test_absent_names(installed, module):
     found = importlib.import_module(module)
@@ -1065,7 +1076,11 @@ def test_absent_operators(installed):
 
 @pytest.mark.parametrize("name", ["torch_npu.npu_mm_all_reduce_base", "torch.ops.npu.npu_mm_all_reduce_base",
                                   "torch_npu.npu.utilization", "torch_npu.atb.npu_ring_mla",
-                                  "torch_npu.profiler.dynamic_profile.start", "torchair.inference.readable_cache"])
+                                  "torch_npu.profiler.dynamic_profile.start", "torchair.inference.readable_cache",
+                                  "torch_npu._C._distributed_c10d.ProcessGroupHCCL",
+                                  "torch_npu._C._distributed_c10d.ProcessGroupHCCL.Options",
+                                  "torch_npu._C._distributed_c10d.ProcessGroupLCCL",
+                                  "torch_npu.utils.collect_env.main", "torch_npu.utils.cpp_extension.NpuExtension"])
 def test_absent_functions(installed, name, monkeypatch):
     """They raise the error when they are called. A test can replace them, as the error says."""
     names = {"torch": torch, "torch_npu": sys.modules["torch_npu"], "torchair": sys.modules["torchair"]}
@@ -1080,9 +1095,20 @@ def test_absent_functions(installed, name, monkeypatch):
 
 
 def test_modules_of_serving_code(installed):
+    import torch_npu.utils.cpp_extension
+    from torch_npu._C._distributed_c10d import ProcessGroupHCCL
     from torch_npu.op_plugin.atb._atb_ops import _register_atb_extensions
     from torch_npu.profiler import dynamic_profile
+    from torch_npu.utils import collect_env
+    from torch_npu.utils.collect_env import get_pretty_env_info
+    from torch_npu.utils.cpp_extension import NpuExtension, load
 
+    for name in get_pretty_env_info, NpuExtension, load:
+        with pytest.raises(NotImplementedError, match="is not in npuquant's stand-in"):
+            name()
+    assert not isinstance(torch.ones(1), ProcessGroupHCCL) and collect_env.get_cann_version() == torch.version.cann
+    with pytest.raises(NotImplementedError, match=r"cpp_extension\.TorchExtension\.include_paths is not in npuquant's"):
+        torch_npu.utils.cpp_extension.TorchExtension.include_paths()
     assert [_register_atb_extensions(), dynamic_profile.init("folder"), dynamic_profile.step()] == [None] * 3
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.abc
 import types
 from importlib.machinery import ModuleSpec
-from typing import Any, Callable, Collection
+from typing import Any, Callable, Collection, Dict
 
 #: Operators that serving code calls, and that are not known here: vllm-project/vllm-ascend, 2026-08-22 (182b75ea84). A
 #: test can replace them. A call raises an error.
@@ -38,6 +38,21 @@ def by_a_test(name: str) -> str:
     return f'a test can replace it: monkeypatch.setattr("{name}", ...)'
 
 
+def _refusing(module: str, name: str) -> Callable[..., Any]:
+    """A function that raises the error."""
+
+    def refuse(*args: Any, **keywords: Any) -> Any:
+        raise _absent(module, name, f"; {by_a_test(f'{module}.{name}')}")
+
+    return refuse
+
+
+def absent_class(module: str, name: str, *inner: str) -> type:
+    """A class for annotations and isinstance(), with other such classes in it. To make an object raises the error."""
+    contents: Dict[str, Any] = {one: absent_class(module, f"{name}.{one}") for one in inner}
+    return type(name.rpartition(".")[2], (), {"__module__": module, "__init__": _refusing(module, name), **contents})
+
+
 def absent_from(module: str, known: Collection[str] = ()) -> Callable[[str], Any]:
     """The __getattr__ of a stand-in module. A known name is a function that raises the error when it is called. So a
     test can replace the function."""
@@ -47,11 +62,7 @@ def absent_from(module: str, known: Collection[str] = ()) -> Callable[[str], Any
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         if name not in known:
             raise _absent(module, name)
-
-        def refuse(*args: Any, **keywords: Any) -> Any:
-            raise _absent(module, name, f"; {by_a_test(f'{module}.{name}')}")
-
-        return refuse
+        return _refusing(module, name)
 
     return get
 

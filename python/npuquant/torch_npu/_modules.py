@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from . import npu
-from ._absent import module
+from ._absent import absent_class, module
 
 # ---- torchair --------------------------------------------------------------------------------------------------------
 
@@ -98,6 +98,18 @@ def init(path: str) -> None:
 
 def step() -> None:
     """Nothing, for the same reason."""
+
+
+# ---- torch_npu.utils -------------------------------------------------------------------------------------------------
+
+#: What scripts import of torch_npu.utils.collect_env and cpp_extension. BiShengExtension is of earlier versions.
+_COLLECT_ENV = "get_env_info get_pretty_env_info get_torch_npu_install_path get_torch_npu_version main".split()
+_CPP_EXTENSION = "BiShengExtension BuildExtension NpuExtension load".split()
+
+
+def get_cann_version() -> str:
+    """The version of the device's software that install() chooses."""
+    return torch.version.cann
 
 
 # ---- torch_npu.testing -----------------------------------------------------------------------------------------------
@@ -204,6 +216,7 @@ def _of_npu(*names: str) -> Dict[str, Any]:
 
 
 _logger = logging.getLogger("torchair")
+_C10D = "torch_npu._C._distributed_c10d"
 _torchair = (CompilerConfig, get_compiler, get_npu_backend, use_internal_format_weight)
 
 MODULES: Dict[str, Any] = {one.__name__: one for one in (
@@ -217,7 +230,8 @@ MODULES: Dict[str, Any] = {one.__name__: one for one in (
     module("torchair.inference", cache_compile, set_dim_gears, known=["readable_cache"]),
     module("torchair.scope", npu_wait_tensor, limit_core_num=Scope, npu_stream_switch=Scope, op_never_timeout=Scope,
            super_kernel=Scope),
-    module("torch_npu._C", npu._NPUTaskGroupHandle),
+    module("torch_npu._C", npu._NPUTaskGroupHandle, _npu_get_soc_version=npu.get_soc_version),
+    module(_C10D, absent_class(_C10D, "ProcessGroupHCCL", "Options"), absent_class(_C10D, "ProcessGroupLCCL")),
     module("torch_npu.atb", known=_ATB),
     module("torch_npu.contrib", __path__=[os.path.join(os.path.dirname(__file__), "contrib")]),
     module("torch_npu.dynamo"),
@@ -230,6 +244,9 @@ MODULES: Dict[str, Any] = {one.__name__: one for one in (
     module("torch_npu.testing.common_utils", SupportedDevices, create_common_tensor, get_npu_device),
     module("torch_npu.testing.testcase", TestCase, run_tests),
     module("torch_npu.utils"),
+    module("torch_npu.utils.collect_env", get_cann_version, known=_COLLECT_ENV),
+    module("torch_npu.utils.cpp_extension", known=_CPP_EXTENSION,
+           TorchExtension=module("torch_npu.utils.cpp_extension.TorchExtension")),  # another name of PyTorch's module
 )}
 MODULES.update({f"torch_npu.dynamo.{name}": one for name, one in list(MODULES.items()) if name.startswith("torchair")})
 MODULES.update({"torch_npu.npu": npu, "torch.npu": npu, "torch_npu.npu.amp": npu.amp, "torch.npu.amp": npu.amp})

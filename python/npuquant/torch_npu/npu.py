@@ -6,6 +6,7 @@ measure are those of this machine.
 """
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
@@ -104,10 +105,20 @@ def synchronize(device: Any = None) -> None:
 
 
 class Stream:
-    """All streams are alike: work is done when the call returns."""
+    """All streams are alike: work is done when the call returns. Those with the same stream_id are equal."""
 
-    def __init__(self, device: Any = None, priority: int = 0, **other: Any) -> None:
+    device_index, device_type = 0, 20  # PrivateUse1
+
+    def __init__(self, device: Any = None, priority: int = 0, *, stream_id: Optional[int] = None,
+                 **other: Any) -> None:
         self.device = torch.device("cpu")
+        self.stream_id = self.npu_stream = next(_streams) if stream_id is None else stream_id
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Stream) and self.stream_id == other.stream_id
+
+    def __hash__(self) -> int:
+        return hash(self.stream_id)
 
     def query(self) -> bool:
         return True
@@ -129,6 +140,8 @@ class Stream:
 
 class Event:
     """A point in time, of this machine's clock."""
+
+    npu_event = 0  # no handle: there is nothing behind the event
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         self._time: Optional[float] = None
@@ -161,6 +174,7 @@ class ExternalEvent:
     wait = reset = record
 
 
+_streams = itertools.count()  # their numbers
 _default_stream = Stream()
 _thread = threading.local()
 
