@@ -22,11 +22,13 @@ def pytest_load_initial_conftests(early_config: Any) -> None:
         torch_npu.install(values=getattr(options, "npu", None))
     except ValueError as error:
         raise pytest.UsageError(f"--npu: {error}") from None
+    except RuntimeError as error:  # it is too late
+        raise pytest.UsageError(f"npuquant: {error}") from None
     early_config.add_cleanup(torch_npu.uninstall)
 
 
 def pytest_configure(config: Any) -> None:
-    """For a plugin that a conftest.py names: it misses the hook above."""
+    """For a plugin that a conftest.py names: it misses the hook above. A conftest.py may have made a mock, too."""
     stand_in = sys.modules.get("npuquant.torch_npu")
     if stand_in is None or sys.modules.get("torch_npu") is not stand_in:
         pytest_load_initial_conftests(config)
@@ -35,6 +37,13 @@ def pytest_configure(config: Any) -> None:
 def _near() -> Any:
     """The module with the calls; None if no operator is used."""
     return sys.modules.get("npuquant.torch_npu._near")
+
+
+def _mocks() -> str:
+    """What a message says of mocks that replaced the stand-in after its install(), and are still there."""
+    installing: Any = sys.modules.get("npuquant.torch_npu._install")
+    places = installing.mocks() if installing is not None else []
+    return installing.to_remove(places) if places else ""
 
 
 def pytest_sessionfinish(session: Any) -> None:
@@ -55,7 +64,7 @@ pytest_testnodedown = pytest.hookimpl(optionalhook=True)(_add_calls)  # a hook o
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     near = _near()
-    report = "" if near is None else near.take_report()
+    report = "\n".join(text for text in ("" if near is None else near.take_report(), _mocks()) if text)
     if report:
         terminalreporter.section("npuquant")
         terminalreporter.write_line(report)

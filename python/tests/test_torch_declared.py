@@ -982,6 +982,42 @@ def test_plugin_of_a_conftest(tmp_path):
     assert ran.returncode == 0 and "2 passed" in ran.stdout, ran.stdout
 
 
+MOCK = """import sys
+from unittest.mock import MagicMock
+sys.modules["torch_npu"] = MagicMock()
+"""
+SAYS = 'sys.modules["torch_npu"] (MagicMock). Remove the lines'
+
+
+@pytest.mark.parametrize("options, conftest", [(BY_NAME, ""), (BY_OPTION, ""),
+                                               ((), "pytest_plugins = ['npuquant.pytest_npu']\n")])
+def test_mock_of_a_conftest(tmp_path, options, conftest):
+    (tmp_path / "conftest.py").write_text(MOCK + conftest)
+    ran = session(tmp_path, *options)
+    assert ran.returncode == 4 and ran.stdout.startswith("ERROR: npuquant: mocks are in "), ran.stdout
+    assert ran.stdout.rstrip().count("\n") == 0 and SAYS in ran.stdout
+
+
+def test_mock_of_a_test(tmp_path):
+    """A session whose other files make mocks runs to its end, also if a warning is an error."""
+    (tmp_path / "test_mock.py").write_text(
+        f"{MOCK}import torch_npu\n\n\ndef test_mock():\n    torch_npu.npu_unheard_of()\n")
+    ran = session(tmp_path, *BY_NAME, "-W", "error")
+    assert ran.returncode == 0 and SAYS in ran.stdout and "1 passed" in ran.stdout, ran.stdout
+    (tmp_path / "test_mock.py").write_text("""import sys
+from unittest.mock import MagicMock, patch
+
+
+@patch("torch_npu.npu_swiglu")
+@patch.dict(sys.modules, {"torch_npu._C": MagicMock()})
+def test_patch(mock, monkeypatch):
+    monkeypatch.setattr("torch_npu.npu_rms_norm", mock)
+    monkeypatch.setitem(sys.modules, "torch_npu.npu", mock)
+""")
+    ran = session(tmp_path, *BY_NAME)
+    assert ran.returncode == 0 and "mocks" not in ran.stdout, ran.stdout
+
+
 @pytest.mark.parametrize("options, conftest, status", [(BY_OPTION, "import torch_npu\n", 5),
                                                        (BY_NAME, "import torch_npu\n1 / 0\n", 4)])
 def test_end_of_the_plugin(tmp_path, options, conftest, status):

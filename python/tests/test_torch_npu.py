@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import types
-import unittest
+import unittest.mock
 import warnings
 
 import numpy as np
@@ -23,6 +23,7 @@ torch = pytest.importorskip("torch", reason="PyTorch cannot be imported (Debian:
 import npuquant  # noqa: E402
 import npuquant.torch  # noqa: E402
 from npuquant import torch_npu as stand_in  # noqa: E402
+from npuquant.torch_npu import _install  # noqa: E402
 
 PYTORCH_2 = hasattr(torch, "compile")
 needs_pytorch_2 = pytest.mark.skipif(not PYTORCH_2, reason="PyTorch 1 does not have it")
@@ -148,11 +149,51 @@ def test_without_a_private_name(monkeypatch, name):
 
 def test_torch_npu_itself_is_refused(monkeypatch):
     before = State()
-    monkeypatch.setitem(sys.modules, "torch_npu", types.ModuleType("torch_npu"))
+    real = types.ModuleType("torch_npu")
+    real.__file__ = "torch_npu/__init__.py"
+    monkeypatch.setitem(sys.modules, "torch_npu", real)
     with pytest.raises(RuntimeError, match="torch_npu is imported already"):
         stand_in.install()
     monkeypatch.undo()
     assert before.changes_to(State()) == []
+
+
+@pytest.mark.parametrize("kind, mock", [("MagicMock", unittest.mock.MagicMock()),
+                                        ("ModuleType", types.ModuleType("torch_npu")),
+                                        ("SimpleNamespace", types.SimpleNamespace()), ("NoneType", None)])
+def test_mocks_are_named(monkeypatch, kind, mock):
+    """Before install() and after it. Mocks of other modules give way to the stand-in's."""
+    says = rf'^mocks are .*: sys\.modules\["torch_npu"\] \({kind}\)\. Remove'
+    before = State()
+    monkeypatch.setitem(sys.modules, "torch_npu", mock)
+    with pytest.raises(RuntimeError, match=says):
+        stand_in.install()
+    monkeypatch.undo()
+    assert before.changes_to(State()) == []
+    with monkeypatch.context() as context:
+        context.setitem(sys.modules, "torch_npu._C", mock)
+        stand_in.install()
+        import torch_npu._C
+        assert torch_npu._C._NPUTaskGroupHandle and not _install.mocks()
+        stand_in.uninstall()
+    stand_in.install()
+    with monkeypatch.context() as context:
+        context.setitem(sys.modules, "torch_npu", mock)
+        with pytest.raises(RuntimeError, match=says):
+            stand_in.install()
+
+
+def test_places_of_mocks(installed, monkeypatch):
+    """Modules that the stand-in does not have are no place, nor are its operators."""
+    monkeypatch.setitem(sys.modules, "torch_npu._inductor", unittest.mock.MagicMock())
+    monkeypatch.setattr("torch_npu.npu_quantize", unittest.mock.MagicMock())
+    monkeypatch.setattr("torch.npu.Stream", unittest.mock.MagicMock())
+    monkeypatch.delitem(sys.modules, "torch_npu.utils")
+    assert _install.mocks() == []
+    monkeypatch.setattr("torch.npu", types.SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "torch_npu._C", types.ModuleType("torch_npu._C"))
+    monkeypatch.setitem(sys.modules, "torchair", sys.modules["json"])
+    assert _install.mocks() == ['sys.modules["torch_npu._C"] (ModuleType)', "torch.npu (SimpleNamespace)"]
 
 
 def test_another_torchair_is_put_back(monkeypatch):

@@ -120,6 +120,38 @@ def _forget_functions() -> None:
         table.cache_clear()
 
 
+# ---- mocks -----------------------------------------------------------------------------------------------------------
+
+
+def _all_modules() -> Dict[str, Any]:
+    return {"torch_npu": sys.modules[__package__], **MODULES}
+
+
+def _is_mock(found: Any) -> bool:
+    """Also of a module that a test has made."""
+    return not isinstance(found, types.ModuleType) or getattr(found, "__file__", None) is None
+
+
+def mocks() -> List[str]:
+    """The places of the stand-in's modules that have mocks, and the types of these. Another module is no mock."""
+    modules = _all_modules()
+    parents = {"torch": torch, **modules}
+    places = {}
+    for name, module in modules.items():
+        parent, _, child = name.rpartition(".")
+        places[name] = getattr(parents.get(parent), child, module)
+        places[f'sys.modules["{name}"]'] = sys.modules.get(name, module)
+    kept = [*map(id, modules.values())]
+    return [f"{place} ({'ModuleType' if type(found) is types.ModuleType else type(found).__name__})"
+            for place, found in places.items() if id(found) not in kept and _is_mock(found)]
+
+
+def to_remove(places: Sequence[str]) -> str:
+    """What a message says of mocks."""
+    return (f"mocks are in the place of npuquant's stand-in for torch_npu: {', '.join(places)}. Remove the lines that "
+            "put them there, often in conftest.py (docs/torch.md, CI without a device)")
+
+
 # ---- operators -------------------------------------------------------------------------------------------------------
 
 
@@ -583,7 +615,7 @@ def install(scale_form: str = "product", *, values: Optional[str] = None, strict
             negative one. None: the value of the environment variable NPUQUANT_UNSET, or "zeros".
 
     Raises:
-        RuntimeError: the real torch_npu is imported already.
+        RuntimeError: the real torch_npu is imported already, or a mock is in its place.
         ValueError: values or unset is none of these.
     """
     values, unset = _choice("values", values, VALUES), _choice("unset", unset, _unset.FILLS)
@@ -591,7 +623,10 @@ def install(scale_form: str = "product", *, values: Optional[str] = None, strict
         strict = os.environ.get("NPUQUANT_STRICT", "0") not in ("", "0")
     with _lock:
         here = sys.modules[__package__]
-        if sys.modules.get("torch_npu", here) is not here:
+        found = sys.modules.get("torch_npu", here)
+        if found is not here:
+            if _is_mock(found):
+                raise RuntimeError(to_remove(mocks()))
             raise RuntimeError("torch_npu is imported already, and nothing can stand in for it. If PyTorch itself "
                                "imports it, set the environment variable TORCH_DEVICE_BACKEND_AUTOLOAD=0.")
         if _undo:
@@ -607,7 +642,7 @@ def install(scale_form: str = "product", *, values: Optional[str] = None, strict
             _set(torch.version, "cann", _CANN[scale_form])
             _choose(values, strict, unset)
             _undo.append(_forget_submodules)
-            modules = {"torch_npu": here, **MODULES}
+            modules = _all_modules()
             for name, module in modules.items():
                 _set_module(name, module)
             # These two modules have other names, too.
