@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from types import SimpleNamespace
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar, Union, cast
 
@@ -26,7 +27,8 @@ import npuquant
 from npuquant_cli.operators import OPERATORS, extents
 
 from . import _native
-from ._arguments import ArgumentError, ArgumentTypeError, check_quant_matmul, check_quant_scatter, names_operator
+from ._arguments import (ArgumentError, ArgumentTypeError, check_quant_matmul, check_quant_scatter, listed,
+                         names_operator)
 from ._shapes import bound, quant_matmul_undefined
 from ._tensors import (FLOATING, INPUTS, INT8, PRODUCTS, QUANTISED, Maker, Result, Results, Unknown, described,
                        result_of, result_type, words_shape)
@@ -411,14 +413,35 @@ def _renamed(keywords: Dict[str, Any], former: str, name: str) -> Dict[str, Any]
     return keywords
 
 
-class OperatorOnSelf(type(torch.ops.aten.add)):  # type: ignore[misc]
+#: What PyTorch says, in many lines, of arguments that do not fit the schema; for each overload once.
+_WRONG = re.compile("Expected a value of type '(.+?)' for argument '(.+?)' but instead found type '(.+?)'")
+_MISSING = re.compile("missing value for argument '(.+?)'")
+
+
+class Operator(type(torch.ops.aten.add)):  # type: ignore[misc]
+    """An operator that refuses arguments of another type than the schema's, and missing ones, in one line."""
+
+    def __call__(*args: Any, **keywords: Any) -> Any:
+        try:
+            return args[0].op(*args[1:], **keywords)
+        except RuntimeError as error:
+            wrong, missing = _WRONG.findall(str(error)), _MISSING.findall(str(error))
+            if not wrong and not missing:
+                raise
+        if wrong:
+            expected, arguments, types = map(listed, zip(*wrong))
+            raise ArgumentTypeError(f"{arguments}: is of the type {types}; expected {expected} [{args[0].__name__}]")
+        raise ArgumentTypeError(f"{listed(missing)}: is missing [{args[0].__name__}]")
+
+
+class OperatorOnSelf(Operator):
     """An operator that takes its first argument as self, the schema's name, and as input, the documentation's.
 
     In PyTorch 1 operators take neither name.
     """
 
     def __call__(*args: Any, **keywords: Any) -> Any:
-        return args[0].op(*args[1:], **_renamed(keywords, "input", "self"))
+        return Operator.__call__(*args, **_renamed(keywords, "input", "self"))
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -461,8 +484,9 @@ def _register(library: torch.library.Library) -> Dict[str, Callable[..., Any]]:
 _native.bind_torch(torch)
 _library = torch.library.Library("npuquant", "DEF")
 _operators = SimpleNamespace(**_register(_library))
-torch.ops.npuquant.npu_quantize.__class__ = OperatorOnSelf
-torch.ops.npuquant.npu_quant_scatter.__class__ = OperatorOnSelf
+for _name in vars(_operators):
+    getattr(torch.ops.npuquant, _name).__class__ = (
+        OperatorOnSelf if _name in ("npu_quantize", "npu_quant_scatter") else Operator)
 
 # ---- functions -------------------------------------------------------------------------------------------------------
 

@@ -454,6 +454,50 @@ def test_prefetch(installed, device):
             prefetch(x[:0], None, 1)
 
 
+@pytest.mark.parametrize("call, says", [
+    ("torch_npu.npu_prefetch(x, None, None)", "max_size: is of the type NoneType; expected int"),
+    ("torch_npu.npu_prefetch(x, None, '4')", "max_size: is of the type str; expected int"),
+    ("torch_npu.npu_prefetch(x, None, 4, None)", "offset: is of the type NoneType; expected int"),
+    ("torch_npu.npu_prefetch(None, None, 4)", "self: is None; expected a tensor"),
+    ("torch_npu.npu_prefetch([1], None, 4)", "self: is of the type list; expected Tensor"),
+    ("torch_npu.npu_prefetch(x, 3, 4)", "dependency: is of the type int; expected Optional[Tensor]"),
+    ("torch_npu.npu_prefetch(x)", "dependency: is missing"),
+    ("torch_npu.npu_convert_weight_to_int4pack(None)", "weight: is None; expected a tensor"),
+    ("torch_npu.npu_convert_weight_to_int4pack(x, None)", "inner_k_tiles: is of the type NoneType; expected int"),
+    ("torch_npu.npu_format_cast(x, 'ND')", "acl_format or dst: is of the type str; expected int or Tensor"),
+    ("torch_npu.npu_format_cast(x, None)", "dst: is None; expected a tensor"),
+    ("torch_npu.npu_format_cast(None, 2)", "self: is None; expected a tensor"),
+    ("torch_npu.npu_format_cast(x)", "acl_format or dst: is missing"),
+    ("torch_npu.npu_format_cast_(x, 2.5)", "src or acl_format: is of the type float; expected Tensor or int"),
+    ("torch_npu.get_npu_format(None)", "self: is None; expected a tensor"),
+    ("torch_npu.npu_anti_quant(x, None)", "scale: is None; expected a tensor"),
+    ("torch_npu.npu_quantize(x, x, None, torch.qint8, 'x')", "axis: is of the type str; expected int"),
+    ("torch_npu.npu_rms_norm(x, x, 'x')", "epsilon: is of the type str; expected float"),
+    ("torch_npu.npu_grouped_matmul(x, [x])", "x: is of the type Tensor; expected List[Tensor]"),
+    ("torch_npu.empty_with_format(None)", "size: is None; expected a list of integers"),
+    ("torch_npu.empty_with_format([2.5])", "size: is [2.5]; expected a list of integers"),
+    ("torch_npu.empty_with_format([2, -3])", "size: is [2, -3]; expected no negative number"),
+    ("torch_npu.empty_with_format([2], dtype='x')", "dtype: is 'x'; expected a torch.dtype"),
+    ("torch_npu.empty_with_format([2], layout=2)", "layout: is 2; expected a torch.layout"),
+    ("torch_npu.empty_with_format([2], acl_format='ND')", "acl_format: is 'ND'; expected an integer"),
+    ("torch_npu.empty_with_format([2], device='gpu')", "device: is 'gpu'; expected a device's name or number, such as npu:0"),
+    ("torch.npu.set_device('npu:')", "device: is 'npu:'; expected a device's name or number, such as npu:0"),
+    ("torch.npu.set_device(1.5)", "device: is 1.5; expected a device's name or number, such as npu:0"),
+    ("torch.npu.device([1])", "device: is [1]; expected a device's name or number, such as npu:0"),
+    ("torch.npu.Stream('gpu')", "device: is 'gpu'; expected a device's name or number, such as npu:0"),
+    ("torch.npu.Stream(priority='high')", "priority: is 'high'; expected an integer"),
+])
+def test_options_that_are_refused(installed, call, says):
+    """One line with the operator and the argument, and the device's class of error."""
+    import torch_npu
+
+    x = torch.ones(2, 8, dtype=torch.int32)
+    with pytest.raises(RuntimeError) as error:
+        eval(call, {"torch": torch, "torch_npu": torch_npu, "x": x})
+    name = call.partition("(")[0].rpartition(".")[2]
+    assert str(error.value) == f"{says} [{name}]" and isinstance(error.value, (TypeError, ValueError))
+
+
 # ---- operators of scripts --------------------------------------------------------------------------------------------
 
 
@@ -954,6 +998,8 @@ def test_the_device(installed):
     assert torch.npu.is_bf16_supported() and torch.npu.get_soc_version() == 220
     assert torch.distributed.is_hccl_available() is False
     assert torch.npu.set_device(0) is None and torch.npu.set_device("npu:0") is None
+    for device in None, "npu", "0", 1, torch.device("npu"), unittest.mock.MagicMock():
+        assert torch.npu.set_device(device) is None
     assert torch.npu.get_device_name().startswith("Ascend910B") and torch.npu.get_device_name(0).endswith("CPU)")
     for device in (0, "npu:0", torch.device("npu:0")):
         with torch.npu.device(device):

@@ -9,10 +9,11 @@ A missing operator raises a NotImplementedError with its name. docs/torch.md say
 """
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence, cast
+import re
+from typing import Any, Callable, Optional, Sequence, Tuple
 
 from .. import torch as operators
-from .._arguments import _dimensions, _expect, _of, names_operator
+from .._arguments import ArgumentTypeError, _dimensions, _expect, _of, as_annotated, names_operator, shown
 from .._tensors import DEVICE_TYPES
 from .._unset import unset
 import torch  # after the lines above, whose error says how to get it
@@ -114,9 +115,19 @@ def _prefetch(self: torch.Tensor, dependency: Optional[torch.Tensor], max_size: 
     _expect(0 <= offset < size, "offset", f"is {offset}; expected a number from 0 to {size - 1}")
 
 
+def _kernel(schema: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    required = re.findall(r"Tensor(?:\(a!\))? (\w+)", schema)  # they come first
+
+    def kernel(*values: Any, **keywords: Any) -> Any:
+        operators._refuse_none(required, values)
+        return function(*values, **keywords)
+
+    return names_operator(kernel, re.split(r"\W", schema)[0])
+
+
 # The schemas as in torch_npu/csrc/aten/npu_native_functions.yaml of Ascend/pytorch, and the last two as in
 # op_plugin/config/op_plugin_functions.yaml of Ascend/op-plugin.
-for _schema, _function in (
+_SCHEMAS: Sequence[Tuple[str, Callable[..., Any]]] = (
     ("npu_format_cast(Tensor self, int acl_format, *, int? customize_dtype=None, int? input_dtype=None) -> Tensor",
      _format_cast),
     ("npu_format_cast.Tensor(Tensor self, Tensor dst, *, int? customize_dtype=None, int? input_dtype=None) -> Tensor",
@@ -128,10 +139,10 @@ for _schema, _function in (
     ("get_npu_format(Tensor self) -> int", lambda self: _ND),
     ("npu_convert_weight_to_int4pack(Tensor weight, int inner_k_tiles=0) -> Tensor", _int4pack),
     ("npu_prefetch(Tensor self, Tensor? dependency, int max_size, int offset=0) -> ()", _prefetch),
-):
+)
+for _schema, _function in _SCHEMAS:
     operators._library.define(_schema)
-    _name = _schema.partition("(")[0]
-    operators._library.impl(_name, names_operator(cast(Any, _function), _name), "CompositeImplicitAutograd")
+    operators._library.impl(_schema.partition("(")[0], _kernel(_schema, _function), "CompositeImplicitAutograd")
 
 _operators = torch.ops.npuquant
 get_npu_format = _operators.get_npu_format
@@ -142,10 +153,22 @@ npu_prefetch = _operators.npu_prefetch
 globals().update({_name: operator_of_device(_name) for _name in _OPERATORS})
 for _packet in (get_npu_format, npu_format_cast, npu_format_cast_, npu_prefetch):
     _packet.__class__ = operators.OperatorOnSelf
+npu_convert_weight_to_int4pack.__class__ = operators.Operator
 
 
+@names_operator
 def empty_with_format(size: Sequence[int], *, dtype: Optional[torch.dtype] = None,
                       layout: Optional[torch.layout] = None, device: Any = None, pin_memory: Any = None,
                       acl_format: int = _ND, base_addr_aligned_kb: Optional[int] = None) -> torch.Tensor:
     """torch.empty(): here there is one format of memory."""
-    return torch.empty(size, dtype=dtype, layout=layout, device=device)
+    _expect(isinstance(acl_format, int), "acl_format", f"is {acl_format!r}; expected an integer")
+    try:
+        return torch.empty(size, dtype=dtype, layout=layout, device=device)
+    except (RuntimeError, TypeError):  # PyTorch's text has many lines
+        sizes = as_annotated("size", size, "Sequence[int]")
+        _expect(all(extent >= 0 for extent in sizes), "size", f"is {sizes}; expected no negative number")
+        npu.expect_device(device)
+        for argument, value, kind in ("dtype", dtype, torch.dtype), ("layout", layout, torch.layout):
+            if value is not None and not isinstance(value, kind):
+                raise ArgumentTypeError(f"{argument}: is {shown(value)}; expected a torch.{kind.__name__}") from None
+        raise

@@ -1034,8 +1034,7 @@ def operator(name: str) -> Any:
         for schema in row.schemas:
             _define(library, name, schema, row)
         packet = getattr(torch.ops.npuquant, name)
-        if " self," in row.schemas[0]:
-            packet.__class__ = operators.OperatorOnSelf
+        packet.__class__ = operators.OperatorOnSelf if " self," in row.schemas[0] else operators.Operator
     return getattr(torch.ops.npuquant, name)
 
 

@@ -183,10 +183,9 @@ def _undefined_product(values: Sequence[Any], keywords: Dict[str, Any]) -> str:
     return f"x1 of {dtype[len('torch.'):]}" if "float8" in dtype else ""
 
 
-_Operator: Any = type(torch.ops.aten.add)
 
 
-class _OperatorOfDevice(_Operator):
+class _OperatorOfDevice(operators.Operator):
     """An operator that takes the device's arguments: fewer types, types that npuquant does not compute, and with strict
     the device's rules."""
 
@@ -210,7 +209,7 @@ class _OperatorOfDevice(_Operator):
             if undefined:
                 made = quant_matmul_undefined(arguments)
                 return made if made.is_meta else _declared.zeros_for(f"{name} with {undefined}", made)
-        return self.op(*args, **keywords) if "self" in keywords else _Operator.__call__(self, *args, **keywords)
+        return operators.Operator.__call__(self, *args, **keywords)
 
 
 class _OperatorOnSelfOfDevice(_OperatorOfDevice):

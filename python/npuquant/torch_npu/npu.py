@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import threading
 import time
 import types
@@ -19,6 +20,7 @@ from torch import (BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTen
 
 from npuquant import __version__
 
+from .._arguments import ArgumentTypeError, as_annotated, names_operator, shown
 from ._absent import absent_from, module
 
 __all__ = [
@@ -63,8 +65,17 @@ def current_device() -> int:
     return 0
 
 
+def expect_device(device: Any) -> None:
+    """Refuses words and numbers that are no device's."""
+    known = not isinstance(device, str) or re.fullmatch(r"(npu|cpu|cuda)(:\d+)?|meta|\d+", device)
+    if not known or type(device) in (float, list, tuple):  # a packed sequence is a tuple, and has a device
+        raise ArgumentTypeError(f"device: is {shown(device)}; expected a device's name or number, such as npu:0")
+
+
+@names_operator
 def set_device(device: Any) -> None:
     """Any device is the CPU."""
+    expect_device(device)
 
 
 def get_device_name(device: Any = None) -> str:
@@ -85,6 +96,7 @@ class device:
     """A context with another current device. All devices are the CPU."""
 
     def __init__(self, device: Any = None) -> None:
+        names_operator(expect_device, "device")(device)
         self.idx = 0
 
     def __enter__(self) -> None:
@@ -111,6 +123,8 @@ class Stream:
 
     def __init__(self, device: Any = None, priority: int = 0, *, stream_id: Optional[int] = None,
                  **other: Any) -> None:
+        names_operator(expect_device, "Stream")(device)
+        names_operator(as_annotated, "Stream")("priority", priority, "int")
         self.device = torch.device("cpu")
         self.stream_id = self.npu_stream = next(_streams) if stream_id is None else stream_id
 
