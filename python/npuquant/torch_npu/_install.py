@@ -183,8 +183,6 @@ def _undefined_product(values: Sequence[Any], keywords: Dict[str, Any]) -> str:
     return f"x1 of {dtype[len('torch.'):]}" if "float8" in dtype else ""
 
 
-
-
 class _OperatorOfDevice(operators.Operator):
     """An operator that takes the device's arguments: fewer types, types that npuquant does not compute, and with strict
     the device's rules."""
