@@ -306,7 +306,7 @@ def _refuse_none(tensors: Sequence[str], values: Sequence[Any]) -> None:
             raise ArgumentTypeError(f"{name}: is None; expected a tensor")
 
 
-#: In the stand-in for torch_npu: what an operator returns for results of 8-bit floating point, which have no values here.
+#: In the stand-in for torch_npu: what an operator returns for results of 8-bit floating point, which have no values.
 float8_results: Optional[Callable[..., Any]] = None
 
 
@@ -414,7 +414,8 @@ def _renamed(keywords: Dict[str, Any], former: str, name: str) -> Dict[str, Any]
 
 
 #: What PyTorch says, in many lines, of arguments that do not fit the schema; for each overload once.
-_WRONG = re.compile("Expected a value of type '(.+?)' for argument '(.+?)' but instead found type '(.+?)'")
+_WRONG = re.compile("Expected a value of type '(.+?)' for argument '(.+?)' but instead found type '(.+?)'.*\n"
+                    "Position: (.*)")
 _MISSING = re.compile("missing value for argument '(.+?)'")
 
 
@@ -429,7 +430,8 @@ class Operator(type(torch.ops.aten.add)):  # type: ignore[misc]
             if not wrong and not missing:
                 raise
         if wrong:
-            expected, arguments, types = map(listed, zip(*wrong))
+            furthest = max(int(position) for *_, position in wrong)  # the overload that is meant takes the most of them
+            expected, arguments, types, _ = map(listed, zip(*(one for one in wrong if one[-1] == str(furthest))))
             raise ArgumentTypeError(f"{arguments}: is of the type {types}; expected {expected} [{args[0].__name__}]")
         raise ArgumentTypeError(f"{listed(missing)}: is missing [{args[0].__name__}]")
 
