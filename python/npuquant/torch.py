@@ -414,8 +414,8 @@ def _renamed(keywords: Dict[str, Any], former: str, name: str) -> Dict[str, Any]
 
 
 #: What PyTorch says, in many lines, of arguments that do not fit the schema; for each overload once.
-_WRONG = re.compile("Expected a value of type '(.+?)' for argument '(.+?)' but instead found type '(.+?)'.*\n"
-                    "Position: (.*)")
+_WRONG = re.compile(
+    r"Expected a value of type '(.+?)' for argument '(.+?)' but instead found type '(.+?)'\.\s+Position: (\d+)")
 _MISSING = re.compile("missing value for argument '(.+?)'")
 
 
@@ -430,8 +430,8 @@ class Operator(type(torch.ops.aten.add)):  # type: ignore[misc]
             if not wrong and not missing:
                 raise
         if wrong:
-            furthest = max(int(position) for *_, position in wrong)  # the overload that is meant takes the most of them
-            expected, arguments, types, _ = map(listed, zip(*(one for one in wrong if one[-1] == str(furthest))))
+            last = max(wrong, key=lambda one: int(one[-1]))[-1]  # the overload that fits most arguments
+            expected, arguments, types, _ = map(listed, zip(*(one for one in wrong if one[-1] == last)))
             raise ArgumentTypeError(f"{arguments}: is of the type {types}; expected {expected} [{args[0].__name__}]")
         raise ArgumentTypeError(f"{listed(missing)}: is missing [{args[0].__name__}]")
 
