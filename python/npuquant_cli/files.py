@@ -245,13 +245,17 @@ def _parse_header(prefix: bytes, otherwise: str = "") -> _Layout:
     if not prefix.startswith(_npy.MAGIC_PREFIX):
         hints = (hint for magic, offset, hint in _OTHER_KINDS if prefix.startswith(magic, offset))
         raise ValueError("not a .npy file" + next(hints, otherwise))
-    stream = io.BytesIO(prefix)
-    version = _npy.read_magic(stream)
+    version = _npy.read_magic(io.BytesIO(prefix))
     if version not in ((1, 0), (2, 0), (3, 0)):
         raise ValueError("version %d.%d of the .npy format; expected 1.0, 2.0 or 3.0" % version)
-    length = int.from_bytes(prefix[8:10 if version == (1, 0) else 12], "little")
+    begin = 10 if version == (1, 0) else 12
+    length = int.from_bytes(prefix[8:begin], "little")
     if length > _MOST_HEADER:
         raise ValueError(f"a header of {length} bytes; expected at most {_MOST_HEADER}")
+    # Python 3.13 refuses a literal that blanks follow on a new line.
+    text = prefix[begin:begin + length]
+    stream = io.BytesIO(prefix[:begin] + text.rstrip().ljust(len(text)))
+    stream.seek(8)
     # Version 3.0 has other text only in the names of structures.
     read = _npy.read_array_header_1_0 if version == (1, 0) else _npy.read_array_header_2_0
     with warnings.catch_warnings():
