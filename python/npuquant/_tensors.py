@@ -225,7 +225,7 @@ def outputs(operator: str, shape: Tuple[int, ...], kind: Result, out: Any, per_t
     results, maker = OPERATORS[operator].results, _maker(out)
     first = (*shape[:-1], shape[-1] // 8) if maker is not None and kind.words and shape else shape
     if len(results) == 1:
-        return (output(out, first, kind.dtype),)
+        return (output(out, first, kind.dtype) if maker is None else maker.empty(tuple(first), kind.dtype),)
     others = extents(results[1].shape, shape, (), per_tensor, block)  # all others have this shape
     if maker is not None:
         y, scale = maker.empty(tuple(first), kind.dtype), maker.empty(others, _FLOAT32)

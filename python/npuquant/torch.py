@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import re
 from types import SimpleNamespace
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar, Union, cast
@@ -120,12 +121,13 @@ def _array(value: Any) -> Any:
     return Unknown(f"{value.dtype}, {value.layout}, on {value.device}".replace("torch.", ""))
 
 
-_empty, _CPU = torch.empty, torch.device("cpu")  # a script may replace the function; the name would take 2 us a call
+#: By NumPy's type, what makes a tensor of a shape. It takes less time than torch.empty(), which a script may replace.
+_EMPTY = {dtype: torch.empty(0, dtype=of_torch, device="cpu").new_empty for dtype, of_torch in _OF_NUMPY.items()}
 
 
 def _new(shape: Tuple[int, ...], dtype: np.dtype) -> Tensor:
     """Memory for a result, of which PyTorch is the owner: so scripts can resize and share it."""
-    return _empty(shape, dtype=_OF_NUMPY[dtype], device=_CPU)
+    return _EMPTY[dtype](shape)
 
 
 _NEW = Maker(_new)
@@ -208,15 +210,23 @@ def quant_scatter_checks(a: SimpleNamespace) -> None:
 # ---- PyTorch's operators ---------------------------------------------------------------------------------------------
 
 
+# Without the wrappers that add a name to refusals: the kernels have such a wrapper, and one more takes time.
+_npu_quantize = inspect.unwrap(npuquant.npu_quantize)
+_npu_dynamic_quant = inspect.unwrap(npuquant.npu_dynamic_quant)
+
+
 def _quantize(input: Any, scales: Any, zero_points: Any, dtype: Any, axis: int = 1, div_mode: bool = True, *,
               out: Any) -> Any:
-    return npuquant.npu_quantize(input, scales, zero_points, _packed(dtype, div_mode), axis, div_mode, out=out)
+    return _npu_quantize(input, scales, zero_points, _packed(dtype, div_mode), axis, div_mode, out=out)
 
 
-def _dynamic_quant(input: Any, *, scale_form: Optional[str] = None, **others: Any) -> Any:
+def _dynamic_quant(input: Any, *, smooth_scales: Any = None, group_index: Any = None, dst_type: Any = None,
+                   quant_mode: str = "pertoken", dst_type_max: float = 0.0, scale_form: Optional[str] = None,
+                   out: Any) -> Any:
     if scale_form is None:  # with groups all versions of the device's software compute the inverse
-        scale_form = _scale_form if others.get("group_index") is None else "inverse"
-    return npuquant.npu_dynamic_quant(input, scale_form=scale_form, **others)
+        scale_form = _scale_form if group_index is None else "inverse"
+    return _npu_dynamic_quant(input, smooth_scales=smooth_scales, group_index=group_index, dst_type=dst_type,
+                              quant_mode=quant_mode, dst_type_max=dst_type_max, scale_form=scale_form, out=out)
 
 
 #: Arguments of npu_quant_matmul that select types and groups which npuquant does not define.
@@ -384,7 +394,7 @@ _watchers: List[Any] = [
 ]
 
 
-def _function(operator: Callable[..., Any], names: Sequence[str], types: Sequence[str],
+def _function(name: str, names: Sequence[str], types: Sequence[str],
               on_arrays: Callable[..., Any]) -> Callable[..., Any]:
     """An operator as a function. It calls PyTorch's dispatcher only if something watches, or if this PyTorch cannot
     tell."""
@@ -392,7 +402,14 @@ def _function(operator: Callable[..., Any], names: Sequence[str], types: Sequenc
         compiling = modes = function_modes = tracing = profiling = functools.partial(bool, True)
     else:
         compiling, modes, function_modes, tracing, profiling = _watchers
+    operator = getattr(torch.ops.npuquant, name)
     required, reads, kinds = types.count("Tensor"), _native.reads, dict(zip(names, types))
+
+    def dispatch(*values: Any, **keywords: Any) -> Any:
+        return operator(*map(_for_pytorch, names, types, values),
+                        **{name: _for_pytorch(name, kinds[name], value) for name, value in keywords.items()})
+
+    slow = names_operator(dispatch, name)
 
     def call(*values: Any, **keywords: Any) -> Any:
         if not (compiling() or modes() or function_modes() or tracing() or profiling()) and (
@@ -401,8 +418,7 @@ def _function(operator: Callable[..., Any], names: Sequence[str], types: Sequenc
                 return on_arrays(*values, **keywords, out=_NEW)
             except Exception:  # the operator says what is wrong
                 pass
-        return operator(*map(_for_pytorch, names, types, values),
-                        **{name: _for_pytorch(name, kinds[name], value) for name, value in keywords.items()})
+        return slow(*values, **keywords)
 
     return call
 
@@ -463,6 +479,7 @@ def _register(library: torch.library.Library) -> Dict[str, Callable[..., Any]]:
     """Registers the operators, and returns them as functions."""
     functions = {}
     for schema, function, shape in _OPERATORS:
+        function = inspect.unwrap(function)  # of the wrapper that adds a name
         # In messages arguments have the names that they have in the functions.
         name, _, arguments = schema.replace(" self,", " input,").partition("(")
         types, names = zip(*[argument.partition("=")[0].split() for argument in arguments.partition(")")[0].split(", ")
@@ -479,7 +496,7 @@ def _register(library: torch.library.Library) -> Dict[str, Callable[..., Any]]:
             library.impl(name, torch.library.fallthrough_kernel, "Autograd")
         else:
             library.impl(name, shape_kernel, "AutogradMeta")
-        functions[name] = names_operator(_function(getattr(torch.ops.npuquant, name), names, types, function), name)
+        functions[name] = _function(name, names, types, function)
     return functions
 
 
@@ -516,19 +533,26 @@ def npu_trans_quant_param(scale: Tensor, offset: Optional[Tensor] = None, round_
     return _operators.npu_trans_quant_param(scale, offset, round_mode)
 
 
-@names_operator
+def _only_one(x: Optional[Tensor], input: Optional[Tensor]) -> Tensor:
+    """The first argument of npu_dynamic_quant_asymmetric(), which has two names."""
+    for name, value in (("x", x), ("input", input)):
+        _for_pytorch(name, "Tensor", value)
+    if (x is None) == (input is None):
+        raise ArgumentTypeError("x: expected it, or input, which is another name for it; not both")
+    return cast(Tensor, input if x is None else x)
+
+
+_x_or_input = names_operator(_only_one, "npu_dynamic_quant_asymmetric")
+
+
 def npu_dynamic_quant_asymmetric(
         x: Optional[Tensor] = None, *, smooth_scales: Optional[Tensor] = None, group_index: Optional[Tensor] = None,
         dst_type: Any = None, quant_mode: str = "pertoken", dst_type_max: float = 0.0,
         input: Optional[Tensor] = None) -> Tuple[Tensor, Tensor, Tensor]:
     """Quantises with scales and offsets found from the data: npuquant.npu_dynamic_quant_asymmetric() on tensors."""
-    for name, value in (("x", x), ("input", input)):
-        _for_pytorch(name, "Tensor", value)
-    if (x is None) == (input is None):
-        raise ArgumentTypeError("x: expected it, or input, which is another name for it; not both")
     return _operators.npu_dynamic_quant_asymmetric(
-        input if x is None else x, smooth_scales=smooth_scales, group_index=group_index,
-        dst_type=dst_type, quant_mode=quant_mode, dst_type_max=dst_type_max)
+        x if input is None and isinstance(x, Tensor) else _x_or_input(x, input), smooth_scales=smooth_scales,
+        group_index=group_index, dst_type=dst_type, quant_mode=quant_mode, dst_type_max=dst_type_max)
 
 
 def npu_dynamic_quant(
