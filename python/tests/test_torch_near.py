@@ -567,3 +567,18 @@ def test_every_operator():
         "npu_rms_norm_quant", "npu_add_rms_norm_quant", "npu_add_rms_norm_dynamic_quant",
         "npu_moe_gating_top_k_softmax", "npu_moe_gating_top_k"}
     assert all(row.values is None for row in _declared.ROWS.values() if row.near)
+
+
+@pytest.mark.skipif(not hasattr(torch, "compile"), reason=f"PyTorch {torch.__version__} has no torch.compile")
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_compile(backend, random):
+    torch._dynamo.reset()
+    x, gamma, gating = random(4, 64), random(64), random(4, 32)
+
+    def layer(x):
+        y, root = stand_in.npu_rms_norm(x, gamma)
+        codes, scale = stand_in.npu_dynamic_quant(stand_in.npu_swiglu(y))
+        return [y, root, codes, scale, *stand_in.npu_moe_gating_top_k_softmax(gating, None, 4)]
+
+    for made, expected in zip(torch.compile(layer, fullgraph=True, backend=backend)(x), layer(x)):
+        assert made.dtype == expected.dtype and torch.equal(made, expected)
