@@ -38,9 +38,9 @@ enum { FUNCTION_COUNT = sizeof function_names / sizeof function_names[0] };
 _Static_assert(sizeof library == FUNCTION_COUNT * sizeof(void *), "a structure of addresses");
 
 /* The other arguments of bind(). */
-static PyObject *array_type; /* numpy.ndarray */
-static PyObject *to_array;   /* to_array(argument, value, write): an array of any other tensor */
-static PyObject *refuse;     /* refuse(status, message, argument, array): raises the library's error */
+static PyObject *array_type;  /* numpy.ndarray */
+static PyObject *to_array;    /* to_array(argument, value, write): an array of any other tensor */
+static PyObject *refuse;      /* refuse(status, message, argument, array): raises the library's error */
 static PyObject *value_error; /* of an argument */
 static PyObject *type_error;
 
