@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Optional, Sequence, Tuple, TypeVar, cast
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
 
-class _Refusal(RuntimeError):
+class Refusal(RuntimeError):
     """An operator refuses an argument: the message begins with the argument's name, and ends with the operator's."""
 
     __module__ = "npuquant"
@@ -22,13 +22,13 @@ class _Refusal(RuntimeError):
         self.args = (f"{self.text} [{name}]",)
 
 
-class ArgumentError(_Refusal, ValueError):
+class ArgumentError(Refusal, ValueError):
     """An operator refuses an argument. torch_npu raises a RuntimeError then."""
 
     __module__ = "npuquant"
 
 
-class ArgumentTypeError(_Refusal, TypeError):
+class ArgumentTypeError(Refusal, TypeError):
     """An operator refuses the type of an argument."""
 
     __module__ = "npuquant"
@@ -50,7 +50,7 @@ def names_operator(function: _Function, name: str = "") -> _Function:
     def call(*values: Any, **keywords: Any) -> Any:
         try:
             return function(*values, **keywords)
-        except _Refusal as error:
+        except Refusal as error:
             error.set_operator(name)
             raise
 

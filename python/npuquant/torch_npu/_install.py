@@ -18,7 +18,7 @@ from npuquant_cli import operators as facts
 
 from .. import _unset
 from .. import torch as operators
-from .._arguments import ArgumentTypeError, listed, names_operator
+from .._arguments import ArgumentTypeError, Refusal, listed
 from .._shapes import quant_matmul_undefined
 from .._tensors import ON_DEVICE, result_type
 from . import npu
@@ -188,7 +188,11 @@ class _OperatorOfDevice(operators.Operator):
     the device's rules."""
 
     def __call__(*args: Any, **keywords: Any) -> Any:
-        return names_operator(_OperatorOfDevice._call, args[0].__name__)(*args, **keywords)
+        try:
+            return _OperatorOfDevice._call(*args, **keywords)
+        except Refusal as error:
+            error.set_operator(args[0].__name__)
+            raise
 
     def _call(*args: Any, **keywords: Any) -> Any:
         self, args = args[0], args[1:]
