@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _native
 from ._arguments import _ceiling, _expect, _of, _one_of, _options, _shape, _type_of, listed
-from ._tensors import INPUTS, TensorLike, arrays, described, from_float, name_of, to_float
+from ._tensors import FLOAT4, INPUTS, TensorLike, arrays, described, from_float, name_of, to_float
 from ._unset import mark
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
@@ -235,7 +235,6 @@ def npu_moe_init_routing_v2(
     from . import npu_quantize  # it is made after this module
 
     a = _read(locals(), ("x", "expert_idx"), ("scale", "offset"))
-    a.active_expert_range = list(a.active_expert_range)
     expanded, index, counted, scales = init_routing(a)
     if undefined_routing(a):
         raise NotImplementedError(f"npu_moe_init_routing_v2 with {undefined_routing(a)}: npuquant does not define its "
@@ -288,8 +287,8 @@ def npu_moe_init_routing_v2(
 # ---- npu_moe_re_routing ----------------------------------------------------------------------------------------------
 
 
-#: What tokens' bytes may be. Two elements of four bits are in a byte.
-_BYTES = ("hifloat8", "float4_e2m1fn_x2", "float4_e1m2fn_x2")
+#: What tokens' bytes may be.
+_BYTES = ("hifloat8", *FLOAT4)
 
 
 def re_routing(a: Any) -> List[Made]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ._arguments import _ceiling, _expect, _shape, is_transposed
-from ._tensors import DEVICE_TYPES, _NUMBERS, described
+from ._tensors import DEVICE_TYPES, FLOAT4, _NUMBERS, described
 
 
 def bound(schema: Any, values: Sequence[Any], keywords: Dict[str, Any]) -> SimpleNamespace:
@@ -20,8 +20,7 @@ def bound(schema: Any, values: Sequence[Any], keywords: Dict[str, Any]) -> Simpl
     return SimpleNamespace(**{**arguments, **{name: value for name, value in given.items() if value is not None}})
 
 
-_BYTES = {"hifloat8": 1, "float8_e8m0fnu": 1, "float4_e2m1fn_x2": 2, "float4_e1m2fn_x2": 2}
-_FLOAT4 = ("float4_e2m1fn_x2", "float4_e1m2fn_x2")
+_BYTES = {"hifloat8": 1, "float8_e8m0fnu": 1, **dict.fromkeys(FLOAT4, 2)}
 _NAMES = {**_NUMBERS, **DEVICE_TYPES}
 
 
@@ -48,7 +47,7 @@ def quant_matmul_undefined(a: Any) -> Tensor:
 
     The rule that scales have K / 64 pairs, rounded up, is the device's own check (vllm-ascend pull request 12201).
     """
-    packed = [_name(name, dtype, "") in _FLOAT4 for name, dtype in (("x1_dtype", a.x1_dtype), ("x2_dtype", a.x2_dtype))]
+    packed = [_name(name, dtype, "") in FLOAT4 for name, dtype in (("x1_dtype", a.x1_dtype), ("x2_dtype", a.x2_dtype))]
     turned = is_transposed(a.x2)
     k = a.x1.shape[-1] * (2 if packed[0] else 1)
     rows = a.x2.shape[-2] * (2 if packed[1] and turned else 1)

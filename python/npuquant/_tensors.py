@@ -71,6 +71,7 @@ DEVICE_TYPES = {
 
 
 _FLOAT8 = ("hifloat8", "float8_e5m2", "float8_e4m3fn")
+FLOAT4 = ("float4_e2m1fn_x2", "float4_e1m2fn_x2")  # two in a byte
 _ELSEWHERE = {*_NUMBERS.values(), *DEVICE_TYPES.values()} - {*_NAMED, "int4", "qint8", "quint8", "qint32"}
 
 

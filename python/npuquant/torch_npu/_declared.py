@@ -23,7 +23,8 @@ from .. import torch as operators
 from .._arguments import (_PRODUCTS_ON_DEVICE, ArgumentError, ArgumentTypeError, _ceiling, _check_product_types,
                           _dimensions, _expect, _of, _one_of, _shape, _shapes, _type_of, is_transposed, listed,
                           names_operator, shown)
-from .._shapes import _BYTES, _FLOAT4, _name, _stored, bound
+from .._shapes import _BYTES, _name, _stored, bound
+from .._tensors import FLOAT4
 from . import _near
 from ._absent import by_a_test
 from ._chosen import chosen, expect_strictly as _strict
@@ -279,7 +280,7 @@ def _check_swiglu_groups(a: Any, columns: int) -> None:
     _strict(a.x.dtype in (torch.int32, torch.bfloat16), "x", f"is {_type_of(a.x)}; expected int32 or bfloat16 with "
             "group_index")
     _strict(not static or a.quant_offset is not None, "quant_offset", "is None; quant_mode 0 needs it with group_index")
-    # Rows of a core: so many blocks of 64 elements fit beside each other.
+    # A row, with what is computed for each of its elements, lies in the memory of one core.
     bytes_each = 37 + 8 * (a.bias is not None) + 5 * (a.swiglu_mode != 0) + 4 * static
     longest = 195228 // (32 * bytes_each) * 64
     _strict(last % 64 == 0 and last <= longest, "x",
@@ -488,7 +489,7 @@ def _grouped_matmul(a: Any) -> Results:
     x, name = a.x, _name("output_dtype", a.output_dtype, str(a.x[0].dtype)[len("torch."):])
     dtype = _stored("output_dtype", name)
     one = _grouped.is_stacked(a)
-    float4 = all(_name(argument, getattr(a, argument, None), "") in _FLOAT4 for argument in ("x_dtype", "weight_dtype"))
+    float4 = all(_name(argument, getattr(a, argument, None), "") in FLOAT4 for argument in ("x_dtype", "weight_dtype"))
     if float4:
         _one_of("split_item", a.split_item, 2, 3)
         _expect(x[0].shape[-1] > 1, "x[0]", "has one column; expected more: of float4 two elements are in a byte")
