@@ -73,7 +73,7 @@ def main() -> None:
                         help="what operators without values do: raise an error (exact, the default), return zeros, or "
                         "compute values that are not the device's to the bit (near), with a report at the end")
     parser.add_argument("--unset", choices=FILLS, help="what fills rows that the device does not write: zeros (default), "
-                        "or nan, also for the most negative integer")
+                        "or nan: NaN, and in rows of integers the most negative one")
     parser.add_argument("--strict", action="store_true", default=None,
                         help="refuse what the devices of the series A2 and A3 refuse")
     parser.add_argument("--threads", type=int, default=1, help="how many threads an operator may use (default: 1)")
