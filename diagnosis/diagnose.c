@@ -44,6 +44,7 @@ struct search {
     double bits_to_explain;       /* what they are worth to a finding that gives them all */
     double all_hypotheses;        /* weigh_all() */
     struct box differing;         /* has the differing elements */
+    bool is_one_pair;             /* all of y is one value in the dump, and another in the right result */
     const npuq_executor *executor;
     struct diagnosis *diagnosis;
     struct extremes_cache *cache;
@@ -89,6 +90,15 @@ static void add_place(const struct call *call, struct box *box, enum result resu
     }
 }
 
+/* Of a y of one value against one value all elements are one observation, whatever the explanation. */
+static uint64_t key_of(const struct search *s, enum result result, size_t i, bool is_of_places)
+{
+    if (s->is_one_pair && result == RESULT_Y) {
+        return 1;
+    }
+    return is_of_places ? 0 : evidence_key(s->call, s->ours, result, i);
+}
+
 /* Counts what differs, and finds out what it is worth to explain it. */
 static void survey(struct search *s)
 {
@@ -107,7 +117,8 @@ static void survey(struct search *s)
             s->diagnosis->differing[r]++;
             add_place(s->call, &s->differing, result, i);
             if (!is_excused(s, result, i)) {
-                evidence_add(&evidence, s->ours[r].dtype, array_bits(&s->ours[r], i), array_bits(&s->theirs[r], i));
+                evidence_add(&evidence, s->ours[r].dtype, array_bits(&s->ours[r], i), array_bits(&s->theirs[r], i),
+                             key_of(s, result, i, true));
             }
         }
     }
@@ -244,7 +255,8 @@ struct confirmation {
     struct predictor predictor; /* what each chunk begins with */
     struct token *tokens;       /* filled before elements are looked at, which may be of any row, one after the other */
     enum result result;
-    struct tally tallies[CHUNKS];
+    bool is_of_places;
+    struct tally *tallies; /* CHUNKS */
 };
 
 static void find_tokens(void *argument, size_t begin, size_t end)
@@ -278,7 +290,8 @@ static void confirm_chunks(void *argument, size_t begin, size_t end)
             const size_t left = mismatches(&tally->finding);
             count(s, &tally->finding, c->result, i, bits);
             if (tally->finding.explained > explained) {
-                evidence_add(&tally->evidence, ours->dtype, array_bits(ours, i), bits);
+                evidence_add(&tally->evidence, ours->dtype, array_bits(ours, i), bits,
+                             key_of(s, c->result, i, c->is_of_places));
             } else if (mismatches(&tally->finding) > left) {
                 add_place(s->call, &tally->finding.left, c->result, i);
             }
@@ -301,14 +314,21 @@ static void run_chunks(struct confirmation *c, void (*work)(void *argument, size
 static bool confirm(struct search *s, struct finding *finding)
 {
     /* Without the cache, which threads do not share. */
-    struct confirmation c = {.search = s, .predictor = {.call = s->call, .variant = &finding->variant}};
-    struct evidence evidence = {0};
+    struct confirmation c = {.search = s,
+                             .predictor = {.call = s->call, .variant = &finding->variant},
+                             .is_of_places = variant_is_of_places(&finding->variant),
+                             .tallies = calloc(CHUNKS + 1, sizeof *c.tallies)};
+    struct evidence *evidence = &c.tallies[CHUNKS].evidence;
 
     finding->explained = finding->unexplained = finding->newly_wrong = 0;
     finding->left = (struct box){0};
+    if (!c.tallies) {
+        return false;
+    }
     if (s->call->tokens > 0) {
         c.tokens = malloc(steps_tokens(s->call, &finding->variant) * sizeof *c.tokens);
         if (!c.tokens) {
+            free(c.tallies);
             return false;
         }
         run_chunks(&c, find_tokens);
@@ -326,9 +346,10 @@ static bool confirm(struct search *s, struct finding *finding)
         finding->unexplained += part->unexplained;
         finding->newly_wrong += part->newly_wrong;
         box_join(&finding->left, &part->left);
-        evidence_join(&evidence, &c.tallies[i].evidence);
+        evidence_join(evidence, &c.tallies[i].evidence);
     }
-    finding->gained = evidence_bits(&evidence, finding->hypotheses[1] != NULL);
+    finding->gained = evidence_bits(evidence, finding->hypotheses[1] != NULL);
+    free(c.tallies);
     free(c.tokens);
     return true;
 }
@@ -348,12 +369,15 @@ static bool is_nearer(const struct finding *a, const struct finding *b)
                                           : a->prior > b->prior;
 }
 
-/* On the dump: those that explain everything, then the highest score first. */
+/* On the dump: those that explain everything, of these the most probable before the dump was seen, whatever the
+ * evidence counts; then the highest score first. */
 static bool is_likelier(const struct finding *a, const struct finding *b)
 {
     const bool is_exact = mismatches(a) == 0;
 
-    return is_exact != (mismatches(b) == 0) ? is_exact : finding_score(a) > finding_score(b);
+    return is_exact != (mismatches(b) == 0) ? is_exact
+           : is_exact                       ? a->prior > b->prior
+                                            : finding_score(a) > finding_score(b);
 }
 
 /* Of equal findings, the one that was tried first stays first. */
@@ -478,16 +502,61 @@ static bool narrow(const struct search *s, struct variant *variant, size_t i, ui
     return ends[0] < ends[1];
 }
 
-/* Finds the simplest number that gives the dump's scales. False if none does, or a bound with a name may, or if only a
- * long number does, and for one scale: that may be wrong for any reason. */
+/* The simplest number from low to high: a power of two, or the one of the fewest decimal digits. */
+static struct number simplest_number(float low, float high)
+{
+    const double middle = ((double)low + (double)high) / 2;
+    struct number number = {copysign(exp2(round(log2(fabs(middle)))), middle), 0};
+
+    for (; (float)number.value < low || (float)number.value > high; number.digits++) {
+        char text[32];
+        (void)snprintf(text, sizeof text, "%.*e", number.digits, middle);
+        number.value = strtod(text, NULL);
+    }
+    return number;
+}
+
+/* The one number that all of the dump's scales, or offsets, are. Not a number if they are several. */
+static struct number one_number(const struct search *s, enum result result)
+{
+    const struct array *theirs = &s->theirs[result];
+    const bool is_one = s->diagnosis->differing[result] > 0 && array_holds_one_value(theirs);
+    const float number = is_one ? npuq_ref_from_bits((uint32_t)array_bits(theirs, 0)) : NAN;
+
+    return isfinite(number) ? simplest_number(number, number) : (struct number){(double)NAN, 0};
+}
+
+/* Whether one number takes the place of all scales. */
+static bool has_one_scale(const struct search *s)
+{
+    return one_number(s, RESULT_SCALE).value > 0 && !array_holds_one_value(&s->ours[RESULT_SCALE]);
+}
+
+/* Whether all scales that differ are the next float32: then they were rounded in another way, which is no bound. */
+static bool moves_units_only(const struct search *s)
+{
+    const struct array *ours = &s->ours[RESULT_SCALE];
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < s->diagnosis->compared[RESULT_SCALE]; i++) {
+        const uint64_t apart =
+            dtype_distance(ours->dtype, array_bits(ours, i), array_bits(&s->theirs[RESULT_SCALE], i));
+        most = differs(s, RESULT_SCALE, i) && apart > most ? apart : most;
+    }
+    return most == 1;
+}
+
+/* Finds the simplest number that gives the dump's scales. False if none does, or something simpler may: one scale for
+ * all, another rounding, or a bound with a name. False, too, if only a long number does, and for one scale: that may be
+ * wrong for any reason. */
 static bool fit_bound(const struct search *s, struct variant *variant)
 {
     enum { SHORT = 3, LONG = 9, LOOKED_AT_SCALES = 64 };
     const int most = s->diagnosis->differing[RESULT_SCALE] > 1 ? LONG : SHORT;
-    struct other_bound *bound = &variant->bound;
     uint32_t range[2] = {0, INFINITE};
 
-    if (s->diagnosis->differing[RESULT_SCALE] == 0 || !narrow(s, variant, s->least_at, range) || range[0] == 0) {
+    if (s->diagnosis->differing[RESULT_SCALE] == 0 || has_one_scale(s) || moves_units_only(s) ||
+        !narrow(s, variant, s->least_at, range) || range[0] == 0) {
         return false;
     }
     for (size_t k = 0, seen = 0; k < s->sample_count && seen < LOOKED_AT_SCALES; k++) {
@@ -503,14 +572,8 @@ static bool fit_bound(const struct search *s, struct variant *variant)
             return false;
         }
     }
-    const double middle = ((double)low + (double)high) / 2;
-    bound->value = exp2(round(log2(middle)));
-    for (bound->digits = 0; (float)bound->value < low || (float)bound->value > high; bound->digits++) {
-        char text[32];
-        (void)snprintf(text, sizeof text, "%.*e", bound->digits, middle);
-        bound->value = strtod(text, NULL);
-    }
-    return bound->digits <= most;
+    variant->bound = simplest_number(low, high);
+    return variant->bound.digits <= most;
 }
 
 /* Makes a finding of hypotheses. False if they exclude one another, or the dump does not have their layout or bound. */
@@ -529,6 +592,11 @@ static bool make_finding(struct search *s, const struct hypothesis *first, const
         finding->variant.layout = s->layouts[layout];
     }
     fits = fits && (!variant_has_other_bound(&finding->variant) || fit_bound(s, &finding->variant));
+    if (variant_has_one_scale(&finding->variant)) {
+        finding->variant.scale = one_number(s, RESULT_SCALE);
+        finding->variant.offset = one_number(s, RESULT_OFFSET);
+        fits = fits && has_one_scale(s);
+    }
     finding->prior = fits ? prior_of(s, finding) : 0;
     return fits;
 }
@@ -612,7 +680,7 @@ static void rank(struct diagnosis *d)
     d->first_place = 0;
     for (const struct finding *next = d->findings;
          d->first_place < d->count && mismatches(next) == 0 && next->explained == d->findings[0].explained &&
-         finding_score(next) >= finding_score(d->findings) - bits_of_rare;
+         next->prior >= d->findings[0].prior - bits_of_rare;
          next++) {
         d->first_place++;
     }
@@ -814,7 +882,8 @@ static enum verdict judge(const struct search *s)
     const struct finding *best = &d->findings[0];
     const bool is_exact = d->first_place > 0;
     /* A kernel that never wrote explains one value as well; some layouts say just that. */
-    const bool is_sure = !d->is_one_value || best->variant.choice[STEP_LAYOUT] != AS_DEFINED;
+    const bool is_layout = best->variant.choice[STEP_LAYOUT] != AS_DEFINED && !s->is_one_pair;
+    const bool is_sure = !d->is_one_value || is_layout;
     /* One mistake in all of y may be what happened, however few elements show it. */
     const bool fits = is_exact && (is_single(best) || (is_sure && finding_score(best) >= -bits_of_rare));
 
@@ -830,7 +899,8 @@ static enum verdict judge(const struct search *s)
     if (fits && outweighs_device(d, best, bits_of_rare)) {
         return VERDICT_POSSIBLE;
     }
-    return !is_exact && d->count > 0 && is_sure && explains_most(s, best) ? VERDICT_PARTLY : VERDICT_NONE;
+    const bool is_most = d->has_other_cause || (!is_exact && d->count > 0 && explains_most(s, best));
+    return is_sure && is_most ? VERDICT_PARTLY : VERDICT_NONE;
 }
 
 /* Takes elements spread over all of y. */
@@ -913,8 +983,43 @@ static bool search_singles(struct search *s)
     return keep_best(s, s->singles, s->single_count) && (s->diagnosis->first_place > 0 || try_parts(s));
 }
 
+/* Finds out whether a device moves as many quotients as the excused elements need. */
+static bool is_rest_of_device(const struct search *s, bool *is)
+{
+    struct array rest[RESULTS] = {{0}};
+    struct array repaired[RESULTS] = {{0}};
+    struct admission admission;
+    bool ok = true;
+
+    for (int r = 0; r < RESULTS && ok; r++) {
+        const enum result result = (enum result)r;
+        ok = s->diagnosis->compared[r] == 0 || array_copy(&rest[r], &s->ours[r]);
+        for (size_t i = 0; i < s->diagnosis->compared[r] && ok; i++) {
+            if (is_excused(s, result, i)) {
+                array_set_bits(&rest[r], i, array_bits(&s->theirs[r], i));
+            }
+        }
+    }
+    ok = ok && admission_find(s->call, s->ours, rest, repaired, s->executor, &admission);
+    *is = ok && admission_is_within(&admission);
+    for (int r = 0; r < RESULTS; r++) {
+        array_release(&rest[r]);
+        array_release(&repaired[r]);
+    }
+    return ok;
+}
+
+/* Tries each mistake on all of the dump, but for elements that the device's division explains. */
+static bool search_wrong(struct search *s, const struct array repaired[RESULTS])
+{
+    s->repaired = repaired;
+    survey(s);
+    return search_singles(s);
+}
+
 /* Looks for a mistake that gives every bit. Without one, asks whether the device's division explains all. If not, looks
- * for mistakes that explain the rest. */
+ * for a mistake that explains what is wrong. If a device would not have made the rest, or there is none, looks for two
+ * mistakes that explain all. */
 static bool search(struct search *s, const struct array repaired[RESULTS])
 {
     struct diagnosis *d = s->diagnosis;
@@ -927,13 +1032,28 @@ static bool search(struct search *s, const struct array repaired[RESULTS])
     s->least_at = find_least(s);
     bool ok = s->singles && s->cache && d->row_of && make_sample(s) && fit_layouts(s) && search_singles(s);
     if (ok && d->first_place == 0 && !admission_is_within(&d->admission)) {
-        if (d->admission.wrong > 0 && d->admission.wrong < d->admission.differing) {
-            s->repaired = repaired;
+        const bool has_rest = d->admission.wrong > 0 && d->admission.wrong < d->admission.differing;
+        bool is_of_device = true;
+        ok = !has_rest || search_wrong(s, repaired);
+        if (ok && has_rest && d->first_place > 0) {
+            ok = is_rest_of_device(s, &is_of_device);
+        }
+        if (ok && !is_of_device) {
+            s->repaired = NULL;
             survey(s);
             ok = search_singles(s);
         }
         if (ok && d->first_place == 0) {
             ok = try_pairs(s, &pairs, &pair_count) && keep_best(s, pairs, pair_count);
+        }
+        if (ok && !is_of_device && d->first_place == 0) { /* another cause made the rest */
+            ok = search_wrong(s, repaired);
+            s->repaired = NULL;
+            survey(s);
+            d->first_place = 0;
+            d->has_other_cause = d->count > 0;
+            d->count = d->count > 0;
+            ok = ok && (d->count == 0 || confirm(s, &d->findings[0]));
         }
     }
     free(pairs);
@@ -950,9 +1070,10 @@ bool diagnose(const struct call *call, const struct array ours[RESULTS], const s
     bool ok = true;
 
     *diagnosis = (struct diagnosis){.admission.divides = admission_divides(call->op, &call->options)};
+    s.is_one_pair =
+        theirs[RESULT_Y].data && array_holds_one_value(&theirs[RESULT_Y]) && array_holds_one_value(&ours[RESULT_Y]);
     survey(&s);
-    diagnosis->is_one_value = diagnosis->differing[RESULT_Y] > 1 && array_holds_one_value(&theirs[RESULT_Y]) &&
-                              !array_holds_one_value(&ours[RESULT_Y]);
+    diagnosis->is_one_value = diagnosis->differing[RESULT_Y] > 1 && array_holds_one_value(&theirs[RESULT_Y]);
     diagnosis->all_differing = s.to_explain;
     diagnosis->worth = s.bits_to_explain;
     diagnosis->device = -(double)INFINITY;

@@ -59,9 +59,10 @@ struct diagnosis {
     size_t compared[RESULTS];
     size_t differing[RESULTS];
     size_t all_differing;
-    bool is_one_value; /* all of y in the dump, as of memory that was never written, but not in ours */
-    double worth;      /* bits of evidence for a finding that gives all that differs */
-    int count;         /* the best findings, the best first */
+    bool is_one_value;    /* all of y in the dump, as of memory that was never written */
+    bool has_other_cause; /* the first finding gives all that is wrong, but a device would not have made the rest */
+    double worth;         /* bits of evidence for a finding that gives all that differs */
+    int count;            /* the best findings, the best first */
     struct finding findings[MOST_FINDINGS];
     int first_place; /* findings that explain everything, and cannot be told apart, but by bits_of_rare of the score */
     int untried;     /* pairs that were not tried: they would take too long */

@@ -61,6 +61,21 @@ enum {
               "adds " text " to the scale and has no other lower bound, and multiplies by 1 / the sum"),               \
         BOUND("added-m-" name, RARE, SYMMETRIC, NEEDS(ROW_SCALES), ADDED_TO_LARGEST, bound,                            \
               "adds " text " to the largest |v|")
+#define FIND_SCALES "Find each scale in the data, or compare with the operator that takes a given scale."
+#define POWERS_OF_2(name, how, where)                                                                                  \
+    {"scale-power-of-2-" name,                                                                                         \
+     USUAL,                                                                                                            \
+     FINDS_SCALES,                                                                                                     \
+     Y_ANY,                                                                                                            \
+     0,                                                                                                                \
+     DOES(STEP_OTHER_SCALE, OTHER_SCALE_##how),                                                                        \
+     "rounds each scale " where,                                                                                       \
+     "Use the scale as it is computed."},                                                                              \
+    {                                                                                                                  \
+        "returned-power-of-2-" name, RARE, FINDS_SCALES, Y_ANY, 0,                                                     \
+            DOES(STEP_OTHER_SCALE, OTHER_SCALE_ONLY_RETURNED + OTHER_SCALE_##how),                                     \
+            "returns each scale rounded " where ", but uses it as it is", "Return the scale that y has."               \
+    }
 #define RANGE_OF(place, size, choice, what)                                                                            \
     {                                                                                                                  \
         "range-of-" place size, RARE, BY_ROWS, Y_ANY, NEEDS(ROW_RANGES), DOES(STEP_BLOCK, choice), what, JOIN_TILES    \
@@ -127,6 +142,11 @@ enum {
 
 /* Of equally common mistakes that give the same bits, the first one is named first. */
 const struct hypothesis hypotheses[] = {
+    /* ---- memory that was never written ---- */
+    {"tail-untouched", COMMON, ALL, Y_ANY, 0, DOES(STEP_LAYOUT, LAYOUT_TAIL_UNTOUCHED),
+     "leaves the last columns of a row untouched", "Handle the columns that do not fill a vector."},
+    {"rows-untouched", COMMON, FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(ROWS), DOES(STEP_LAYOUT, LAYOUT_ROWS_UNTOUCHED),
+     "leaves the last rows untouched", "Check how rows are shared among cores or blocks."},
     /* ---- rules of other operators, that decide several steps ---- */
     {"dynamic-quant", USUAL, BY_RULE, Y_INT8, 0, DOES(STEP_RULE, RULE_DYNAMIC_QUANT),
      "multiplies by DMAX / m and returns m * (1 / DMAX), as npu_dynamic_quant does", OTHER_OPERATOR},
@@ -358,7 +378,7 @@ const struct hypothesis hypotheses[] = {
     BOUNDS_OF("1e-5", USUAL, FINDS_SCALES, BOUND_1E_5, "1e-5"),
     BOUNDS_OF("epsilon", RARE, FINDS_SCALES, BOUND_EPSILON, "FLT_EPSILON"),
     BOUNDS_OF("other", RARE, FINDS_SCALES, BOUND_OF_DUMP, "another number"),
-    {"one-for-zero", RARE, FINDS_SCALES, Y_ANY, 0, DOES(STEP_LEAST, LEAST_ONE_FOR_ZERO),
+    {"one-for-zero", COMMON, FINDS_SCALES, Y_ANY, 0, DOES(STEP_LEAST, LEAST_ONE_FOR_ZERO),
      "takes 1 where the scale would be 0, and has no other lower bound",
      "The scale is at least 1e-12; in the symmetric operators it may be 0."},
     {"offset-rounded", USUAL, ASYMMETRIC, Y_ANY, 0, DOES(STEP_TOKEN_OFFSET, TOKEN_OFFSET_INTEGER),
@@ -455,6 +475,15 @@ const struct hypothesis hypotheses[] = {
      "takes a range for each four rows", BEGIN_ANEW},
     {"running-range", USUAL, BY_ROWS, Y_ANY, NEEDS(TENSOR_RANGE), DOES(STEP_BLOCK, BLOCK_RUNNING),
      "takes the range of a row and of all rows before it", BEGIN_ANEW},
+    {"one-scale", USUAL, FINDS_SCALES, Y_ANY, 0, DOES(STEP_OTHER_SCALE, OTHER_SCALE_OF_DUMP),
+     "takes one scale for all, whatever x is", FIND_SCALES},
+    {"one-scale-returned", RARE, FINDS_SCALES, Y_ANY, 0,
+     DOES(STEP_OTHER_SCALE, OTHER_SCALE_ONLY_RETURNED + OTHER_SCALE_OF_DUMP),
+     "returns one scale for all, whatever x is, but does not use it for y", FIND_SCALES},
+    POWERS_OF_2("up", UP, "up to a power of two"),
+    POWERS_OF_2("down", DOWN, "down to a power of two"),
+    POWERS_OF_2("nearest", NEAREST, "to the power of two with the nearest exponent"),
+    POWERS_OF_2("nearer", NEARER, "to the nearest power of two"),
     /* ---- which parameter ---- */
     {"scale-of-next", USUAL, GIVEN_SCALES | DYNAMIC, Y_ANY, NEEDS(SCALES), DOES(STEP_SCALE_PLACE, PLACE_NEXT),
      "takes the scale of the next index; after the last comes the first", "Check the base address of the scales."},
@@ -651,10 +680,6 @@ const struct hypothesis hypotheses[] = {
      "reads from byte j of a word elements j and j + 4", PACK_IN_ORDER},
     {"x-fractal-nz", USUAL, FROM_NARROW, Y_ANY, NEEDS(FRACTALS_OF_X), DOES(STEP_INPUT_LAYOUT, LAYOUT_FRACTAL_NZ),
      "reads x as FRACTAL_NZ: for each block of columns, 32 bytes wide, all rows", "Convert x to the format ND first."},
-    {"tail-untouched", COMMON, ALL, Y_ANY, 0, DOES(STEP_LAYOUT, LAYOUT_TAIL_UNTOUCHED),
-     "leaves the last columns of a row untouched", "Handle the columns that do not fill a vector."},
-    {"rows-untouched", COMMON, FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(ROWS), DOES(STEP_LAYOUT, LAYOUT_ROWS_UNTOUCHED),
-     "leaves the last rows untouched", "Check how rows are shared among cores or blocks."},
     {"transposed", COMMON, FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(ROWS), DOES(STEP_LAYOUT, LAYOUT_TRANSPOSED),
      "returns the transposed result", "Check the layout of the tensor that was saved."},
     {"fractal-nz", USUAL, FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(FRACTALS), DOES(STEP_LAYOUT, LAYOUT_FRACTAL_NZ),
@@ -872,14 +897,14 @@ static bool can_read(const struct array *array, int how)
 }
 
 /* Whether the call has more than the kernel takes for all, the operands that it takes for other types, and, to tell any
- * bound from a wrong scale, two scales or more. */
+ * number from a wrong scale, two scales or more. */
 static bool has_what_is_chosen(const struct variant *variant, const struct call *call)
 {
     const struct array *operands = call->operands;
     const size_t scales = call->channels > 1 ? call->channels : call->columns;
     const int block = variant->choice[STEP_BLOCK];
 
-    return (!variant_has_other_bound(variant) || call->tokens > 1) &&
+    return ((!variant_has_other_bound(variant) && !variant_has_one_scale(variant)) || call->tokens > 1) &&
            variant_size(block) <= (block < BLOCK_ROWS ? call->columns : call->rows) - 1 &&
            variant_size(variant->choice[STEP_SCALE_PLACE]) <= scales - 1 &&
            can_read(&operands[OPERAND_X], variant->choice[STEP_INPUT]) &&

@@ -114,8 +114,8 @@ bool layout_fit(enum layout_choice choice, const struct call *call, const struct
     }
     layout->fill = array_bits(theirs, call->count - 1);
     /* An untouched part has two elements or more of one value. If the whole dump is one value but the result has
-     * several, the dump is untouched from its first row on. */
-    const bool may_be_all = !array_holds_one_value(ours);
+     * another, the dump is untouched from its first row on. */
+    const bool may_be_all = !array_holds_one_value(ours) || array_bits(ours, 0) != layout->fill;
     switch (choice) {
     case LAYOUT_TAIL_UNTOUCHED:
         for (from = call->columns; from > 0 && column_holds(call, theirs, from - 1, layout->fill); from--) {

@@ -648,6 +648,42 @@ static double bounded_largest(const struct arithmetic *a, double m)
     }
 }
 
+/* What takes the place of a scale: a power of two near it, or the one number for all. */
+static double other_scale(const struct arithmetic *a, double scale)
+{
+    const int how = choice(a, STEP_OTHER_SCALE) % OTHER_SCALE_ONLY_RETURNED;
+    int exponent;
+    bool up;
+
+    if (how == OTHER_SCALE_OF_DUMP) {
+        return (double)(float)a->variant->scale.value;
+    }
+    if (scale == 0 || !is_finite(scale)) {
+        return scale;
+    }
+    const double fraction = frexp(scale, &exponent); /* 0.5 or more */
+    switch (how) {
+    case OTHER_SCALE_UP: up = fraction > 0.5; break;
+    case OTHER_SCALE_NEAREST: up = fraction * fraction >= 0.5; break;
+    case OTHER_SCALE_NEARER: up = fraction >= 0.75; break;
+    default: up = false; break;
+    }
+    return ldexp(1, up ? exponent : exponent - 1);
+}
+
+/* Whether another scale takes the place of the one that x is divided by, or only of the one that is returned. */
+static bool uses_other_scale(const struct arithmetic *a)
+{
+    const int how = choice(a, STEP_OTHER_SCALE);
+
+    return how != AS_DEFINED && how < OTHER_SCALE_ONLY_RETURNED;
+}
+
+static bool returns_other_scale(const struct arithmetic *a)
+{
+    return choice(a, STEP_OTHER_SCALE) > OTHER_SCALE_ONLY_RETURNED;
+}
+
 /* A parameter in the type that the kernel keeps it in. */
 static double kept(const struct arithmetic *a, double value)
 {
@@ -686,7 +722,8 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
                      : by_factor             ? divide(a, 1, factor, wide)
                                              : divide(a, range, steps, wide);
     note(a->trace, "d = (hi - lo) / RANGE", d);
-    token.scale = note(a->trace, "scale", kept(a, bounded(a, d, true)));
+    token.scale = kept(a, bounded(a, d, true));
+    note(a->trace, "scale", token.scale = uses_other_scale(a) ? other_scale(a, token.scale) : token.scale);
 
     const double low = -dmax - 1;
     const double lo = by_factor ? multiply(a, e->lo, factor, wide) : divide(a, e->lo, token.scale, wide);
@@ -707,10 +744,15 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
         break;
     default: break;
     }
-    token.offset = note(a->trace, "offset", kept(a, offset));
+    offset = kept(a, offset);
+    const double given_offset = (double)(float)a->variant->offset.value;
+    const bool one_offset = variant_has_one_scale(a->variant) && !is_nan(given_offset);
+    token.offset = note(a->trace, "offset", one_offset && uses_other_scale(a) ? given_offset : offset);
     token.back = note(a->trace, "back = 1 / scale", by_factor ? factor : divide(a, 1, token.scale, wide));
-    token.returned_scale = token.scale;
-    token.returned_offset = choice(a, STEP_OFFSET_SIGN) == OFFSET_NEGATED ? -token.offset : token.offset;
+    token.returned_scale = returns_other_scale(a) ? other_scale(a, token.scale) : token.scale;
+    token.returned_offset = choice(a, STEP_OFFSET_SIGN) == OFFSET_NEGATED ? -token.offset
+                            : one_offset                                  ? given_offset
+                                                                          : token.offset;
     return token;
 }
 
@@ -792,10 +834,19 @@ static struct token symmetric_token(const struct arithmetic *a, const struct ext
         limit_by_min_scale(a, &token.back, &token.scale);
     }
     token.scale = kept(a, token.scale);
+    if (uses_other_scale(a)) {
+        const double other = other_scale(a, token.scale);
+        const bool is_factor = form == FORM_FACTOR && variant_has_one_scale(a->variant);
+        token.scale = is_factor ? divide(a, 1, other, wide) : other;
+        token.back = is_factor ? other : divide(a, 1, other, wide);
+    }
     switch (form) {
     case FORM_LARGEST: token.returned_scale = kept(a, m); break;
     case FORM_FACTOR: token.returned_scale = kept(a, token.back); break;
     default: token.returned_scale = token.scale; break;
+    }
+    if (returns_other_scale(a)) {
+        token.returned_scale = other_scale(a, token.returned_scale);
     }
     note(a->trace, "scale", token.returned_scale);
     return token;

@@ -25,6 +25,7 @@ enum step {
     STEP_RANGE,        /* enum range_choice */
     STEP_UNIT,         /* enum unit_choice: the range divided by the number of steps */
     STEP_LEAST,        /* enum least_choice: the lower bound of a scale */
+    STEP_OTHER_SCALE,  /* enum other_scale_choice: what takes the place of a scale */
     STEP_TOKEN_OFFSET, /* enum token_offset_choice */
     STEP_OFFSET_SIGN,  /* enum offset_sign_choice: of the offset that is returned */
     STEP_FORM,         /* enum form_choice: the scale that dynamic_quant returns */
@@ -127,6 +128,14 @@ enum least_choice {
     LEAST_BOUNDS, /* of each kind of bound one for each bound */
 #define LEAST_OF(kind, bound) (LEAST_BOUNDS + (int)(kind) * (int)BOUNDS + (int)(bound))
     LEAST_END = LEAST_BOUNDS + BOUND_KINDS * BOUNDS,
+};
+enum other_scale_choice {
+    OTHER_SCALE_UP = 1,  /* a power of two, rounded up */
+    OTHER_SCALE_DOWN,    /* or down */
+    OTHER_SCALE_NEAREST, /* or to the nearest exponent */
+    OTHER_SCALE_NEARER,  /* or to the nearest value */
+    OTHER_SCALE_OF_DUMP, /* one number for all */
+    OTHER_SCALE_ONLY_RETURNED = 16,
 };
 enum token_offset_choice {
     TOKEN_OFFSET_INTEGER = 1,
@@ -235,8 +244,8 @@ struct layout {
     size_t *row_of; /* for each row of the dump the row of y */
 };
 
-/* The number of BOUND_OF_DUMP: found in a dump, too. */
-struct other_bound {
+/* A number that is found in a dump, too. */
+struct number {
     double value;
     int digits; /* how many say it; 0 is a power of two */
 };
@@ -244,7 +253,9 @@ struct other_bound {
 struct variant {
     unsigned char choice[STEPS];
     struct layout layout;
-    struct other_bound bound;
+    struct number bound;  /* of BOUND_OF_DUMP */
+    struct number scale;  /* of OTHER_SCALE_OF_DUMP */
+    struct number offset; /* that goes with it; not a number if each row has its own */
 };
 
 /* Whether int4 of y change others; then an element is all 32 bits of an integer before it is packed. */
@@ -259,6 +270,25 @@ static inline int variant_has_other_bound(const struct variant *variant)
     const int how = variant->choice[STEP_LEAST];
 
     return how >= LEAST_BOUNDS && (how - LEAST_BOUNDS) % BOUNDS == BOUND_OF_DUMP;
+}
+
+/* Whether elements that are equal in all that decides them may differ: the variant is about places. That nothing was
+ * written is not. */
+static inline int variant_is_of_places(const struct variant *variant)
+{
+    const unsigned char *choice = variant->choice;
+    const int layout = choice[STEP_LAYOUT];
+    const int is_untouched = layout == LAYOUT_TAIL_UNTOUCHED || layout == LAYOUT_ROWS_UNTOUCHED;
+
+    return choice[STEP_INPUT_LAYOUT] || choice[STEP_SCALE_PLACE] || choice[STEP_OFFSET_PLACE] || choice[STEP_GROUP] ||
+           choice[STEP_BLOCK] || choice[STEP_TOKEN] || choice[STEP_BIAS_PLACE] ||
+           (is_untouched ? variant->layout.from > 0 : layout);
+}
+
+/* Whether one scale of the dump takes the place of all. */
+static inline int variant_has_one_scale(const struct variant *variant)
+{
+    return variant->choice[STEP_OTHER_SCALE] % OTHER_SCALE_ONLY_RETURNED == OTHER_SCALE_OF_DUMP;
 }
 
 /* The number in a choice; 0 if there is none. */

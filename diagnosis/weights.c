@@ -2,8 +2,10 @@
 #include "weights.h"
 
 #include "layouts.h"
+#include "steps.h"
 
 #include <math.h>
+#include <string.h>
 
 /* A rest of more than this share is no rest. */
 static const double most_left = 0.25;
@@ -38,39 +40,115 @@ double box_area(const struct box *box)
     return (double)(box->rows[1] - box->rows[0]) * (double)(box->columns[1] - box->columns[0]);
 }
 
-void evidence_add(struct evidence *evidence, npuq_dtype dtype, uint64_t ours, uint64_t theirs)
+static uint64_t mix(uint64_t hash, uint64_t bits)
+{
+    hash = (hash ^ bits) * 0x9E3779B97F4A7C15U;
+    return hash ^ hash >> 29;
+}
+
+uint64_t evidence_key(const struct call *call, const struct array ours[RESULTS], enum result result, size_t i)
+{
+    static const struct variant definition;
+    const size_t column = i % call->columns;
+    const size_t row = i / call->columns;
+    const size_t in_group = call->row_group ? call->row_group[row] * call->columns + column : column;
+    const size_t channel = call->row_group ? in_group : call_channel(call, i);
+    const size_t places[OPERANDS] = {
+        [OPERAND_X] = i,           [OPERAND_SCALE] = channel, [OPERAND_OFFSET] = channel, [OPERAND_SMOOTH] = in_group,
+        [OPERAND_ROW_SCALE] = row, [OPERAND_BIAS] = column,
+    };
+    const size_t token = result == RESULT_Y ? steps_token_of(call, &definition, i) : i;
+    uint64_t key = (uint64_t)result + 1;
+
+    for (int o = 0; o < OPERANDS && result == RESULT_Y; o++) {
+        const struct array *operand = &call->operands[o];
+        if (operand->data && o != OPERAND_GROUPS) {
+            key = mix(key, array_bits(operand, operand->count == 1 ? 0 : places[o]));
+        }
+    }
+    for (int r = RESULT_SCALE; r < call_results(call); r++) {
+        key = mix(key, array_bits(&ours[r], token));
+    }
+    return key | 1;
+}
+
+static void add_worth(struct worth *worth, unsigned char bits)
+{
+    worth->first = bits > worth->first ? bits : worth->first;
+    worth->count = (unsigned char)(worth->count + (worth->count < bits_of_value));
+}
+
+/* Whether it is a new one, and there is room for it. */
+static bool observe(struct evidence *evidence, struct observation new)
+{
+    size_t at = new.key % OBSERVATIONS;
+
+    while (evidence->observations[at].key != 0 && evidence->observations[at].key != new.key) {
+        at = (at + 1) % OBSERVATIONS;
+    }
+    if (evidence->observations[at].key == new.key) {
+        return true;
+    }
+    if (evidence->observed == OBSERVATIONS / 2) {
+        return false;
+    }
+    evidence->observations[at] = new;
+    evidence->observed++;
+    return true;
+}
+
+static void add_observation(struct evidence *evidence, struct observation new)
+{
+    if (new.key == 0 || !observe(evidence, new)) {
+        add_worth(&evidence->values[new.value], new.bits);
+        evidence->counted++;
+    }
+}
+
+void evidence_add(struct evidence *evidence, npuq_dtype dtype, uint64_t ours, uint64_t theirs, uint64_t key)
 {
     enum { MOST = 8 };
-    const size_t value = (theirs * 0x9E3779B97F4A7C15U) >> 56;
-    unsigned char worth = 1;
+    const uint64_t both = mix(mix(key, ours), theirs) | 1;
+    struct observation new = {key == 0 ? 0 : both, (unsigned char)((theirs * 0x9E3779B97F4A7C15U) >> 56), 1};
 
-    for (uint64_t steps = dtype_distance(dtype, ours, theirs); steps > 1 && worth < MOST; steps /= 2) {
-        worth++;
+    for (uint64_t steps = dtype_distance(dtype, ours, theirs); steps > 1 && new.bits < MOST; steps /= 2) {
+        new.bits++;
     }
-    evidence->bits[value] = worth > evidence->bits[value] ? worth : evidence->bits[value];
-    if (evidence->counts[value] < bits_of_value) {
-        evidence->counts[value]++;
-    }
+    add_observation(evidence, new);
     evidence->elements++;
 }
 
 void evidence_join(struct evidence *evidence, const struct evidence *other)
 {
     evidence->elements += other->elements;
+    evidence->counted += other->counted;
+    for (int i = 0; i < OBSERVATIONS; i++) {
+        if (other->observations[i].key != 0) {
+            add_observation(evidence, other->observations[i]);
+        }
+    }
     for (int i = 0; i < VALUES; i++) {
-        const int count = evidence->counts[i] + other->counts[i];
-        evidence->bits[i] = other->bits[i] > evidence->bits[i] ? other->bits[i] : evidence->bits[i];
-        evidence->counts[i] = (unsigned char)(count < bits_of_value ? count : bits_of_value);
+        const struct worth *worth = &other->values[i];
+        const int count = evidence->values[i].count + worth->count;
+        evidence->values[i].first = worth->first > evidence->values[i].first ? worth->first : evidence->values[i].first;
+        evidence->values[i].count = (unsigned char)(count < bits_of_value ? count : bits_of_value);
     }
 }
 
 double evidence_bits(const struct evidence *evidence, bool is_limited)
 {
-    double bits = is_limited ? 0 : (double)evidence->elements;
+    struct worth values[VALUES];
+    double bits = is_limited ? 0 : (double)(evidence->counted + evidence->observed);
 
+    memcpy(values, evidence->values, sizeof values);
+    for (int i = 0; i < OBSERVATIONS; i++) {
+        if (evidence->observations[i].key != 0) {
+            add_worth(&values[evidence->observations[i].value], evidence->observations[i].bits);
+        }
+    }
     for (int i = 0; i < VALUES; i++) {
-        const double first = evidence->bits[i] > 1 ? evidence->bits[i] - 1 : 0;
-        bits += is_limited ? fmin(first + evidence->counts[i], bits_of_value) : first;
+        const double first = values[i].first > 1 ? values[i].first - 1 : 0;
+        bits += is_limited ? fmin(first + values[i].count, bits_of_value) : first;
     }
     return bits;
 }
@@ -88,14 +166,24 @@ double weigh_all(const struct call *call)
     return all;
 }
 
+static double bits_of_digits(struct number number)
+{
+    return bits_of_number + log2(10) * number.digits;
+}
+
 /* What is read off the dump, in bits. */
 static double bits_of_reading(const struct call *call, const struct variant *variant)
 {
     const struct found_layout found = layout_describe(call, variant);
-    const double bits = variant_has_other_bound(variant) ? bits_of_number + log2(10) * variant->bound.digits : 0;
+    const bool has_offset = variant_has_one_scale(variant) && !isnan(variant->offset.value);
+    const double bits = (variant_has_other_bound(variant) ? bits_of_digits(variant->bound) : 0) +
+                        (variant_has_one_scale(variant) ? bits_of_digits(variant->scale) : 0) +
+                        (has_offset ? bits_of_digits(variant->offset) : 0);
     const double numbers = found.is_untouched ? variant->layout.from > 0 : (double)found.moved;
 
-    return bits + (found.is_untouched ? bits_of_number : 0) + numbers * log2((double)found.of);
+    const bool has_fill = found.is_untouched && variant->layout.fill != 0; /* most memory that nobody wrote is zero */
+
+    return bits + (has_fill ? bits_of_number : 0) + numbers * log2((double)found.of);
 }
 
 static double bits_of_part(const struct part *part)

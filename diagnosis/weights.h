@@ -29,15 +29,35 @@ void box_add(struct box *box, size_t row, size_t column);
 void box_join(struct box *box, const struct box *other);
 double box_area(const struct box *box);
 
-/* Elements that an explanation changes to the dump's value. Values that repeat say less than new ones. */
-enum { VALUES = 256 };
-struct evidence {
-    size_t elements;
-    unsigned char bits[VALUES];   /* for each value, or some values together, what the first such element is worth */
-    unsigned char counts[VALUES]; /* how many such elements, or bits_of_value if there are more */
+/* What elements with one value of the dump, or some values together, are worth. */
+struct worth {
+    unsigned char first; /* bits of the first such element */
+    unsigned char count; /* how many such elements, or bits_of_value if there are more */
 };
 
-void evidence_add(struct evidence *evidence, npuq_dtype dtype, uint64_t ours, uint64_t theirs);
+/* An element, or several that are one to a hypothesis about arithmetic. */
+struct observation {
+    uint64_t key; /* 0: none */
+    unsigned char value;
+    unsigned char bits;
+};
+
+/* Elements that an explanation changes to the dump's value. Values that repeat say less than new ones, and an
+ * observation that repeats says nothing. Once there are so many observations, each element counts. */
+enum { VALUES = 256, OBSERVATIONS = 512 };
+struct evidence {
+    size_t elements; /* that differ */
+    size_t counted;  /* those without an observation below */
+    struct worth values[VALUES];
+    size_t observed;
+    struct observation observations[OBSERVATIONS];
+};
+
+/* What decides an element of the definition: equal elements have equal keys. Not 0. */
+uint64_t evidence_key(const struct call *call, const struct array ours[RESULTS], enum result result, size_t i);
+
+/* The key says which elements are one observation; 0 for a hypothesis about places: then each element counts. */
+void evidence_add(struct evidence *evidence, npuq_dtype dtype, uint64_t ours, uint64_t theirs, uint64_t key);
 void evidence_join(struct evidence *evidence, const struct evidence *other);
 double evidence_bits(const struct evidence *evidence, bool is_limited);
 

@@ -11,6 +11,7 @@
 #include <predict.h>
 #include <state.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -239,17 +240,22 @@ static PyObject *describe_findings(const struct call *call, const struct diagnos
     for (int i = 0; findings && i < d->count; i++) {
         const struct finding *finding = &d->findings[i];
         const bool has_bound = variant_has_other_bound(&finding->variant);
+        const bool has_scale = variant_has_one_scale(&finding->variant);
         PyObject *made = PyList_New(0);
         for (int k = 0; made && k < 2 && finding->hypotheses[k]; k++) {
             append(&made, describe_hypothesis(finding->hypotheses[k]));
         }
         append(&findings,
-               Py_BuildValue("{s:N,s:n,s:n,s:n,s:d,s:d,s:d,s:N,s:N,s:N}", KEY("hypotheses", made),
+               Py_BuildValue("{s:N,s:n,s:n,s:n,s:d,s:d,s:d,s:N,s:N,s:N,s:N,s:N}", KEY("hypotheses", made),
                              KEY("explained", finding->explained), KEY("unexplained", finding->unexplained),
                              KEY("newly_wrong", finding->newly_wrong), KEY("prior", finding->prior),
                              KEY("gained", finding->gained), KEY("score", finding_score(finding)),
                              KEY("layout", describe_layout(call, &finding->variant)),
                              KEY("bound", has_bound ? PyFloat_FromDouble(finding->variant.bound.value) : none()),
+                             KEY("scale", has_scale ? PyFloat_FromDouble(finding->variant.scale.value) : none()),
+                             KEY("offset", has_scale && !isnan(finding->variant.offset.value)
+                                               ? PyFloat_FromDouble(finding->variant.offset.value)
+                                               : none()),
                              KEY("part", describe_part(&finding->part))));
     }
     return findings;
@@ -445,7 +451,7 @@ static PyObject *explain_kept(PyObject *module, PyObject *given)
 /* The variant of a hypothesis, with some begin of an untouched part, or some order of rows. */
 static struct variant example_of(const struct hypothesis *hypothesis, const struct call *call, size_t *row_of)
 {
-    struct variant variant = {.choice = {0}, .bound = {.value = 3e-9}};
+    struct variant variant = {.choice = {0}, .bound = {3e-9, 1}, .scale = {0.0371, 3}, .offset = {-5.5, 2}};
 
     (void)hypothesis_add(hypothesis, &variant);
     switch (variant.choice[STEP_LAYOUT]) {

@@ -47,6 +47,8 @@ class Finding(NamedTuple):
     newly_wrong: int  # equal elements that it would change
     weight: Dict[str, float]  # in bits: prior, gained and score
     bound: Optional[float]  # the lower bound, if it is another than those that have names
+    scale: Optional[float]  # the one scale for all, if the kernel takes that
+    offset: Optional[float]  # the one offset that goes with it
     layout: Optional[Dict[str, Any]]  # where rows or columns really are, if the layout is wrong
     part: Optional[Dict[str, Any]]  # the only rows or columns with the mistake
 
@@ -387,7 +389,7 @@ def hypotheses(operator: Operator) -> Tuple[Hypothesis, ...]:
     The types, and the arguments that are given, decide which mistakes are possible in a call.
 
     >>> hypotheses("npu_quantize")[0].what
-    'rounds halves away from zero'
+    'leaves the last columns of a row untouched'
     """
     steps = _steps()[_function(operator).__name__]
     return tuple(dict.fromkeys(_read(Hypothesis, hypothesis) for name in steps

@@ -202,18 +202,23 @@ def _finding_json(finding: Facts) -> Dict[str, Any]:
     counts = {count: finding[count] for count in ("explained", "unexplained", "newly_wrong")}
     weight = {bits: round(finding[bits], 1) for bits in ("prior", "gained", "score")}
     places = {where: dict(finding[where]) for where in ("layout", "part") if finding[where]}
-    bound = {"bound": finding["bound"]} if finding["bound"] else {}
+    numbers = {name: finding[name] for name in ("bound", "scale", "offset") if finding[name] is not None}
     return {"hypotheses": [dict(hypothesis) for hypothesis in finding["hypotheses"]], **counts, "weight": weight,
-            **bound, **places}
+            **numbers, **places}
 
 
-def _advice_lines(finding: Facts) -> Iterator[str]:
+def _advice_lines(facts: Facts) -> Iterator[str]:
+    finding = facts["findings"][0]
     for hypothesis in finding["hypotheses"]:
         yield _wrapped(f"{hypothesis['name']}: the kernel {hypothesis['what']}.")
         yield _wrapped(hypothesis["advice"])
     layout, part = finding["layout"], finding["part"]
     if finding["bound"]:
         yield f"  In this dump the number is {finding['bound']}."
+    if finding["scale"]:
+        offset = "" if finding["offset"] is None else f" and every offset {finding['offset']}"
+        unit = "block" if _is_by_block(facts) else "row"
+        yield f"  Every scale is {finding['scale']}{offset}, whatever the {unit}: a scale from elsewhere."
     if layout and "unit" in layout:
         begin, of, multiple = layout["untouched_from"], layout["of"], layout["multiple_of"]
         known = f", a multiple of {multiple}" if multiple > 1 else ""
@@ -352,6 +357,8 @@ def _doubt(facts: Facts) -> str:
     """Why a finding is only possible."""
     count = _differing(facts)
     deciding = "Only 1 element decides" if count == 1 else f"Only {count} elements decide"
+    if facts["findings"][0]["gained"] < count:
+        deciding = f"The {count} elements that decide are too much alike"
     return (f"{deciding}: an unknown mistake may give the same. On the inputs that npuquant hard-inputs makes, more "
             "elements decide.")
 
@@ -370,7 +377,7 @@ def _summary_lines(facts: Facts) -> Iterator[str]:
     if facts["is_one_value"]:
         yield "  Every element of y is the same, as of memory that was never written."
     if _is_named(facts):
-        yield from _advice_lines(facts["findings"][0])
+        yield from _advice_lines(facts)
     if facts["verdict"] == "possible":
         yield _wrapped(_doubt(facts))
     if _has_remainder(facts):

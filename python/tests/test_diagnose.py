@@ -193,8 +193,9 @@ def test_to_dict():
 
 def test_scales_as_words():
     """The operator refuses words that hold the scales' bits only; such a result is explained all the same."""
-    call = npuquant.requant, np.ones((8, 64), "i4"), np.full(64, f4(0.01)).view("u4").astype("i8")
-    found = npuquant.diagnose(np.full((8, 64), 0.01, "f2"), *call, dtype="float16")
+    sums = np.arange(512, dtype="i4").reshape(8, 64)
+    call = npuquant.requant, sums, np.full(64, f4(0.01)).view("u4").astype("i8")
+    found = npuquant.diagnose((sums * f4(0.01)).astype("f2"), *call, dtype="float16")
     assert names(found.first_place) == ["all-scale-bits"]
     with pytest.raises(npuquant.NpuquantError, match="expected bit 46 to be 1"):
         npuquant.explain(*call, at=(0, 0))
@@ -629,7 +630,7 @@ def test_seeds():
     sums = [sum(zlib.crc32(array.astype(array.dtype.newbyteorder("<")).tobytes())
                 for array in npuquant.hard_inputs(name, (8, 48)).inputs.values())
             for name in ("npu_group_quant", "npu_dynamic_quant_asymmetric", "npu_anti_quant", "dequant", "requant")]
-    assert sums == [9061311742, 4315106883, 7939657815, 10905088036, 5211467467]
+    assert sums == [9061311742, 7060331049, 7939657815, 10905088036, 5211467467]
 
 
 def test_what_is_made():

@@ -10,9 +10,10 @@ HALVES = "half-away", "half-added-away"
 
 
 def diagnosis_of_halves(count, extra=0):
-    """A kernel that rounds halves away from zero, where this shows in so many elements; others are changed besides."""
+    """A kernel that rounds halves away from zero, where this shows in so many elements, none like another; others are
+    changed besides."""
     x = np.zeros((4, 64), f4)
-    x.flat[:count] = 0.5
+    x.flat[:count] = np.arange(count) * 2 + f4(0.5)
     y = npuquant.npu_quantize(x + f4(0.25), np.ones(1, f4), None, np.int8, div_mode=False)
     y[3, 64 - extra:] = 99
     return npuquant.diagnose(y, "npu_quantize", x, np.ones(1, f4), None, np.int8, div_mode=False)

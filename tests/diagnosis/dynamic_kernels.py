@@ -69,6 +69,31 @@ def extents(v, mistakes):
 
 # ---- the parameters of a row ----
 
+POWERS_OF_2 = {
+    "up": lambda scale: np.ceil(np.log2(scale)),
+    "down": lambda scale: np.floor(np.log2(scale)),
+    "nearest": lambda scale: np.rint(np.log2(scale)),
+    "nearer": lambda scale: np.log2(np.ldexp(1.0, np.frexp(scale)[1] - (np.frexp(scale)[0] < 0.75))),
+}
+ONE_SCALE, ONE_OFFSET = 0.0473, 7.25
+
+
+def other_scale(scale, mistakes, prefix, one):
+    """What takes the place of the scale."""
+    for name, exponent in POWERS_OF_2.items():
+        if f"{prefix}-power-of-2-{name}" in mistakes:
+            usual = np.isfinite(scale) & (scale != 0)
+            return np.where(usual, np.exp2(exponent(np.where(usual, scale, 1).astype(f8))), scale).astype(scale.dtype)
+    return np.full_like(scale, ONE_SCALE) if one in mistakes else scale
+
+
+def used_scale(scale, mistakes):
+    return other_scale(scale, mistakes, "scale", "one-scale")
+
+
+def returned_scale(scale, mistakes):
+    return other_scale(scale, mistakes, "returned", "one-scale-returned")
+
 
 def extremes(v, mistakes):
     high, low = extremes_of_rows(v, mistakes)
@@ -113,7 +138,7 @@ def asymmetric_parameters(v, greatest, machine, mistakes):
         d = machine.compute(np.multiply, d, machine.compute(np.divide, 1, steps))
     else:
         d = machine.compute(np.divide, d, steps)
-    scale = kept(bounded(d, 1e-12, machine, mistakes), mistakes, "scale")
+    scale = used_scale(kept(bounded(d, 1e-12, machine, mistakes), mistakes, "scale"), mistakes)
     if "offset-from-low" in mistakes or "zero-point-from-low" in mistakes:
         offset = machine.compute(np.subtract, -greatest - 1, machine.compute(np.divide, low, scale))
     else:
@@ -121,6 +146,8 @@ def asymmetric_parameters(v, greatest, machine, mistakes):
     if "offset-rounded" in mistakes or "zero-point-from-low" in mistakes:
         offset = np.rint(offset)
     offset = kept(np.trunc(offset) if "offset-truncated" in mistakes else offset, mistakes, "scale")
+    if "one-scale" in mistakes:
+        offset = np.full_like(offset, ONE_OFFSET)
     return scale, offset, machine.compute(np.divide, 1, scale)
 
 
@@ -155,8 +182,13 @@ def symmetric_parameters(v, greatest, arguments, machine, mistakes):
         most = machine.compute(np.divide, 1, least)
         factor = np.where(factor < least, least, factor)
         scale = kept(np.where(enough > most, most, enough), mistakes, "scale")
+    other = used_scale(scale, mistakes)
+    if "one-scale" in mistakes and "scale-is-factor" in mistakes:
+        scale, factor = machine.compute(np.divide, 1, other), other
+    elif other is not scale:
+        scale, factor = other, machine.compute(np.divide, 1, other)
     returned = largest if "scale-is-largest" in mistakes else factor if "scale-is-factor" in mistakes else scale
-    return scale, factor, largest, kept(returned, mistakes, "scale")
+    return scale, factor, largest, returned_scale(kept(returned, mistakes, "scale"), mistakes)
 
 
 # ---- the elements ----
@@ -406,7 +438,9 @@ def dynamic_quant_asymmetric(call, greatest, machine, mistakes):
     t = scaled(v, scale_of_v, factor_of_v, None, greatest, machine, mistakes)
     t = with_offset(v, t, factor_of_v, offset_of_v, call.arguments["dtype"], machine, mistakes)
     offset = -offset if "offset-sign" in mistakes else offset
-    results = {"scale": scale, "offset": offset}
+    if "one-scale-returned" in mistakes:
+        offset = np.full_like(offset, ONE_OFFSET)
+    results = {"scale": returned_scale(scale, mistakes), "offset": offset}
     return t, {name: kept(parameter, mistakes, "returned")[of_results] for name, parameter in results.items()}
 
 
