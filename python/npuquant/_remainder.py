@@ -229,7 +229,7 @@ def _clamp_words(result: _Result) -> Iterator[Word]:
     if (others != others[:1]).any():  # more than two values: seen before the numbers of all elements are made
         return
     theirs, expected = (_numbers(result.dtype, each) for each in (result.theirs, result.expected))
-    low, high = np.nanmin(theirs), np.nanmax(theirs)
+    low, high = np.fmin.reduce(theirs, axis=None), np.fmax.reduce(theirs, axis=None)  # NaN if all are: no warning
     below, above = (theirs == low) & (expected < low), (theirs == high) & (expected > high)
     if (below | above)[result.differs].all():
         sides = [f"{side} {value:.9g}" for side, value, held in (("less than", low, below), ("more than", high, above))
@@ -332,7 +332,9 @@ def _line(t: np.ndarray, codes: np.ndarray) -> Tuple[float, float]:
     for _ in range(2):
         near = abs(factor * t + addend - codes) <= 1
         if np.ptp(t[near]) > 0:
-            factor, addend = map(float, np.polyfit(t[near], codes[near], 1))
+            middle, mean = t[near].mean(), codes[near].mean()
+            factor = float((t[near] - middle) @ (codes[near] - mean) / ((t[near] - middle)**2).sum())
+            addend = float(mean - factor * middle)
     return factor, addend
 
 
@@ -546,6 +548,7 @@ def _clues(facts: Facts, call: Call, results: Sequence[_Result]) -> Iterator[str
             yield from _source_clues(facts, call, result)
 
 
+@np.errstate(all="ignore")
 def describe(facts: Facts, call: Call, actual: Sequence[Any]) -> Dict[str, Any]:
     """The places of what nothing explains, words for what is there, and clues, which are sentences, those of the words
     too; no words and clues if the dump is within the device's division.
@@ -568,11 +571,10 @@ def describe(facts: Facts, call: Call, actual: Sequence[Any]) -> Dict[str, Any]:
             results.append(_Result(name, dtype, theirs, expected, differs))
     said.update(words=[], clues=[])
     if facts["verdict"] != "admissible":
-        with np.errstate(all="ignore"):
-            words = [word for result in results for word in _words(result)
-                     if not (result.name == "y" and facts["is_one_value"])]
-            said["words"] = [word._replace(explains_all=word.explains_all and len(results) == 1) for word in words]
-            said["clues"] = [word.text for word in words] + list(_clues(facts, call, results))
+        words = [word for result in results for word in _words(result)
+                 if not (result.name == "y" and facts["is_one_value"])]
+        said["words"] = [word._replace(explains_all=word.explains_all and len(results) == 1) for word in words]
+        said["clues"] = [word.text for word in words] + list(_clues(facts, call, results))
     return said
 
 

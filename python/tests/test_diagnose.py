@@ -18,7 +18,8 @@ import pytest
 from calls import Call, usual
 from kernels import run
 from npuquant import _diagnosis, _native, _threads, testing
-from npuquant_cli import operators
+from npuquant_cli import compare, operators
+from npuquant_cli.files import Tensor
 from numpy_operators import f4
 from test_tensors import Forwarder, Producer
 
@@ -571,6 +572,35 @@ def test_parameters_and_extremes(per_tensor):
     steps = steps_at((2, 1, 30), "npu_dynamic_quant_asymmetric", values, **options)
     assert (steps["hi is at"], steps["lo is at"]) == (at(smoothed.argmax()), at(smoothed.argmin()))
     assert steps["hi"].endswith(in_text(smoothed.max(), None)) and steps["lo"].endswith(in_text(smoothed.min(), None))
+
+
+def odd_dumps(right):
+    """Of a result's type: its least and largest bits, NaN of several kinds, infinities, and all of them in turn."""
+    infinity = {"float32": 0x7F800000, "float16": 0x7C00, "uint16": 0x7F80}.get(right.dtype.name, 1)
+    sign = 1 << 8 * right.itemsize - 1
+    kinds = np.array([0, sign, sign - 1, infinity, sign | infinity, infinity + 1, sign | infinity + 1, 1],
+                     f"u{right.itemsize}")
+    chosen = np.random.default_rng(1).integers(len(kinds), size=right.shape)
+    for indices in (chosen, chosen * 0, chosen * 0 + 3, chosen % 2 + 3, chosen % 2 + 5, chosen % 4 + 3):
+        yield kinds[indices].view(right.dtype).reshape(right.shape)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("name", "call"), CALLS + [
+    ("npu_quantize", {"input": np.ones(shape, f4), "scales": half, "zero_points": None, "dtype": "int8"})
+    for shape in ((1,), (0, 4), (1, 1))])
+def test_odd_dumps(name, call):
+    """Nothing warns of them, and each can be told and compared."""
+    result = OPERATORS[name](**call)
+    results = result if isinstance(result, tuple) else (result,)
+    types = [found["dtype"] for found in npuquant.diagnose(result, name, **call)._facts["results"]]
+    for i, right in enumerate(results):
+        for odd in odd_dumps(right):
+            dump = tuple(odd if k == i else None for k in range(len(results)))
+            found = npuquant.diagnose(dump if len(dump) > 1 else odd, name, **call)
+            assert str(found).startswith("diagnosis: ") and json.dumps(found.to_dict()) and found.explain_verdict()
+            said = compare.Comparison(Tensor(right, types[i]), Tensor(odd, types[i]), is_parameter=i > 0)
+            assert said.report("y", 3).startswith("y: ") and said.remarks() is not None
 
 
 def test_special_values():
