@@ -185,8 +185,7 @@ class Diagnosis:
             counts = [(each.name, each.explained, each.unexplained, each.newly_wrong) for each in self.findings]
             parts.append(_table(["hypothesis", "explained", "unexplained", "newly wrong"], counts))
         if self.element:
-            name = self.findings[0].name if self.element.hypothesis is not None else ""
-            parts += [f"<p>{_place(self.element)}</p>", _steps_table(self.element, name)]
+            parts += [f"<p>{_place(self.element)}</p>", _steps_table(self.element, _report.shown_name(self._facts))]
         return "".join(parts)
 
 

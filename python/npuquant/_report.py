@@ -108,7 +108,7 @@ def _steps(element: Facts) -> Iterator[Tuple[str, Optional[_Line], Optional[_Lin
     yield from ((names[i], None, others[i]) for i in range(done, len(names)))
 
 
-def element_json(element: Facts, name: Optional[str] = None) -> Dict[str, Any]:
+def element_json(element: Facts, name: str = "") -> Dict[str, Any]:
     """name: whose steps are beside those of the definition."""
     dtype, hypothesis, dump = element["dtype"], element["hypothesis"], element["dump"]
     steps = []
@@ -128,11 +128,11 @@ def _place(result: str, index: Iterable[int]) -> str:
     return f"{result}{_indices(index)}"
 
 
-def _element_lines(element: Facts, name: Optional[str] = None) -> Iterator[str]:
+def _element_lines(element: Facts, name: str = "") -> Iterator[str]:
     dtype, hypothesis = element["dtype"], element["hypothesis"]
     first, second = 34, 62  # columns
     if hypothesis:
-        yield _wrapped(name or "", " " * second, _padded(_padded("  step", first) + "definition", second))
+        yield _wrapped(name, " " * second, _padded(_padded("  step", first) + "definition", second))
     for step, line, other in _steps(element):
         text = _padded(f"  {step}", first) + (_value(line) if line else "-")
         if hypothesis and not (line and other and repr(line[2]) == repr(other[2])):  # also of -0, and of NaN
@@ -305,11 +305,11 @@ def _has_remainder(facts: Facts) -> bool:
     return any(facts["remainder"][result]["elements"] for result in _RESULTS)
 
 
-def _shown_name(facts: Facts) -> Optional[str]:
-    """What the steps beside those of the definition are those of."""
+def shown_name(facts: Facts) -> str:
+    """What the steps beside those of the definition are those of; empty if there are none beside."""
     if facts["quotient"]:
         return f"quotient one unit {facts['quotient']}"
-    return _name(facts["findings"][0]) if facts["element"]["hypothesis"] else None
+    return _name(facts["findings"][0]) if facts["element"]["hypothesis"] else ""
 
 
 def diagnosis_json(facts: Facts) -> Dict[str, Any]:
@@ -326,7 +326,7 @@ def diagnosis_json(facts: Facts) -> Dict[str, Any]:
     if _has_remainder(facts):
         said["remainder"] = _remainder_json(facts)
     if facts["element"]:
-        said["element"] = element_json(facts["element"], _shown_name(facts))
+        said["element"] = element_json(facts["element"], shown_name(facts))
     return said
 
 
@@ -407,7 +407,7 @@ def diagnosis_text(facts: Facts) -> str:
     element = facts["element"]
     if element:
         place = f"{_place(element['result'], element['index'])}, step by step:"
-        paragraphs.append("\n".join([place, *_element_lines(element, _shown_name(facts))]))
+        paragraphs.append("\n".join([place, *_element_lines(element, shown_name(facts))]))
     return "\n\n".join(paragraphs)
 
 

@@ -278,6 +278,27 @@ def test_words(actual, call, words):
     assert found.to_dict()["remainder"]["clues"][:len(words)] == [text for text, *_ in words]
 
 
+#: A dump for each verdict; two for "explained", as a finding may be what the dump holds.
+VERDICTS = [
+    ("equal", "", RIGHT, CALL),
+    ("explained", "floor", FLOORS, quantize(EIGHTHS)),
+    ("explained", "stride", written(64, 0), quantize(NOISE.astype(np.float32))),
+    ("admissible", "quotient one unit lower", RIGHT - np.int8([1, 0, 0, 0]), CALL),
+    ("possible", "floor", changed(ROUNDED, np.s_[:1], value=FLOORS[:1])[:1], quantize(EIGHTHS[:1])),
+    ("partly", "floor", changed(FLOORS, (6, 5)), quantize(EIGHTHS)),
+    ("none", "", OTHER, quantize(NOISE.astype(np.float32))),
+]
+
+
+@pytest.mark.parametrize(("verdict", "name", "actual", "call"), VERDICTS)
+def test_html(verdict, name, actual, call):
+    found = npuquant.diagnose(actual, *call)
+    heads = re.findall("<tr><th>step</th>(.*?)</tr>", found._repr_html_())
+    beside = f"<th>{name}</th>" if name not in ("", "stride") else ""
+    assert found.verdict == verdict
+    assert heads == [f"<th>definition</th>{beside}<th>actual</th>"] * (verdict != "equal")
+
+
 def test_pairs_that_were_not_tried():
     facts = {**npuquant.diagnose(RIGHT, *CALL)._facts, "untried_pairs": 7}
     assert "\n  7 pairs of hypotheses were not tried: " in _report.summary_text(facts)
