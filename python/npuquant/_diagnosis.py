@@ -90,7 +90,8 @@ class Step(NamedTuple):
 
 
 class Element(NamedTuple):
-    """An element of a result, step by step. hypothesis and dump are None if there is nothing to compare with."""
+    """An element of a result, step by step. hypothesis is None if no finding with steps is named, and no quotient moved;
+    dump is None without a dump."""
 
     result: str
     index: Tuple[int, ...]  # type: ignore[assignment]  # hides the method of tuples

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Text and JSON of what the extension finds."""
 import json
+import pathlib
 import re
 
 import numpy as np
@@ -297,6 +298,26 @@ def test_html(verdict, name, actual, call):
     beside = f"<th>{name}</th>" if name not in ("", "stride") else ""
     assert found.verdict == verdict
     assert heads == [f"<th>definition</th>{beside}<th>actual</th>"] * (verdict != "equal")
+
+
+@pytest.mark.parametrize(("verdict", "name", "actual", "call"), VERDICTS)
+def test_fields(verdict, name, actual, call):
+    """docs/tool.md says which fields each verdict has, and what they hold."""
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "tool.md").read_text(encoding="utf-8")
+    table = page.split("#### Fields of each verdict")[1].split("\n|---|---|---|---|\n")[1].split("\n\n")[0]
+    rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in table.splitlines()]
+    row, = (cells for cells in rows if ("the same" in cells[0] if name == "stride" else f"`{verdict}`" in cells[0]))
+    found = npuquant.diagnose(actual, *call)
+    said, best = found.to_dict(), found.findings[:1]
+    element, differing = said.get("element", {}), sum(result.differing for result in found.results)
+    left = best[0].unexplained + best[0].newly_wrong if verdict == "partly" else differing
+    assert ("remainder" in said, "element" in said) == tuple(cell != "absent" for cell in row[1:3])
+    assert said.get("remainder", {"y": left})["y"] == left
+    assert {"hypothesis", "name"} & element.keys() == ({"hypothesis", "name"} if row[3] != "absent" else set())
+    assert element.get("name", "") == ("" if name == "stride" else name)
+    assert verdict != "admissible" or f"`{name}`" in row[3]
+    is_possible = found.admissible is not None and found.admissible.verdict == "admissible"
+    assert (said["device_weight"] is not None) == is_possible
 
 
 def test_pairs_that_were_not_tried():
