@@ -90,7 +90,8 @@ def _orders(dtype: str, values: np.ndarray) -> np.ndarray:
 
 
 def _median(numbers: np.ndarray) -> float:
-    return float(np.sort(numbers)[len(numbers) // 2])
+    middle = len(numbers) // 2
+    return float(np.partition(numbers, middle)[middle])
 
 
 def _is_most(count: int, of: int) -> bool:
@@ -198,14 +199,16 @@ def _stride_words(result: _Result) -> Iterator[Word]:
     flat, expected = _bits(result.theirs).ravel(), _bits(result.expected)
     expected = expected if result.name == "y" else expected.reshape(-1, 1)
     rows, columns = expected.shape
-    strides = np.arange(1, min(4 * columns + 64, len(flat)))
-    probe = np.arange(min(columns, 32))
-    if rows < 2 or (columns > 1 and (expected[1, probe] == expected[1, 0]).all()):
+    probed = min(columns, 32)
+    if rows < 2 or (columns > 1 and (expected[1, :probed] == expected[1, 0]).all()):
         return
-    at = strides[:, None] + probe  # where the second row would be, up to the third one
-    unseen = (probe >= strides[:, None]) | (at >= len(flat))
-    seems = (unseen | (flat[np.minimum(at, len(flat) - 1)] == expected[1, probe])).all(axis=1) & (strides != columns)
-    for stride in strides[seems][-64:].tolist():
+    strides = np.arange(1, min(4 * columns + 64, len(flat)))
+    strides = strides[strides != columns]
+    for i in range(probed):  # in the second row, up to the third one
+        at = strides + i
+        unseen = (i >= strides) | (at >= len(flat))
+        strides = strides[unseen | (flat[np.minimum(at, len(flat) - 1)] == expected[1, i])]
+    for stride in strides[-64:].tolist():
         width = min(stride, columns)
         theirs, usual = (_covered(each, stride, width, rows) for each in (flat, expected.ravel()))
         right = expected[:, :width].ravel()[:len(theirs)]
@@ -266,7 +269,13 @@ def _common_clue(result: _Result, steps: np.ndarray, looked_at: int) -> Iterator
     """Of fewer than 8 elements the user can look at each. More steps of a float do not come from rounding."""
     if looked_at < 8 or not len(steps):
         return
-    found, counts = np.unique(steps, return_counts=True)
+    least = steps.min()
+    if steps.max() - least < len(steps):  # faster than sorting
+        counts = np.bincount(steps - least)
+        found = np.flatnonzero(counts)
+        found, counts = found + least, counts[found]
+    else:
+        found, counts = np.unique(steps, return_counts=True)
     commonest = np.argsort(-counts, kind="stable")[:3]
     is_float = result.dtype in _FRACTIONS
     if counts[commonest].sum() < 0.75 * looked_at or (is_float and abs(found[commonest[0]]) > 64):
@@ -415,7 +424,9 @@ def _distance(scale: _Result) -> int:
     for distance in range(-64, 65):
         at = differing + distance
         exists = (at >= 0) & (at < len(expected))
-        if exists.sum() > 1 and _is_same("scale", theirs[differing[exists]], expected[at[exists]]).all():
+        if exists.sum() > 1 and all(  # a few of them tell most distances
+                _is_same("scale", theirs[differing[exists][some]], expected[at[exists][some]]).all()
+                for some in (slice(64), slice(None))):
             return distance
     return 0
 
@@ -523,14 +534,16 @@ def _value_clues(facts: Facts, result: _Result) -> Iterator[str]:
     places = places[::1 + (len(places) - 1) // _MOST_DIFFERING]
     theirs, expected = result.pairs(places)
     steps = _orders(result.dtype, theirs) - _orders(result.dtype, expected)
-    theirs, expected = _numbers(result.dtype, theirs), _numbers(result.dtype, expected)
-    finite = np.isfinite(theirs) & np.isfinite(expected)
-    yield from _common_clue(result, steps[finite], len(places))
     if result.dtype not in _FRACTIONS:
+        yield from _common_clue(result, steps, len(places))
         points = np.dtype([("at", np.uintp), ("t", np.float64)], align=True)
         yield from _integer_clue(result, np.frombuffer(facts["remainder"]["points"], points),
                                  facts["remainder"]["shift"])
-    elif finite.any():
+        return
+    theirs, expected = _numbers(result.dtype, theirs), _numbers(result.dtype, expected)
+    finite = np.isfinite(theirs) & np.isfinite(expected)
+    yield from _common_clue(result, steps[finite], len(places))
+    if finite.any():
         yield from _float_clue(result, theirs[finite], expected[finite], len(places))
 
 

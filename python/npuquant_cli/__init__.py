@@ -30,10 +30,12 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.command == "print":
         print_text(arguments.text)
         return 0
-    from . import hard, run  # they import NumPy
-
     if arguments.mode == "hard-inputs":
+        from . import hard  # imports NumPy, and what other commands do not need
+
         return hard.make_hard_inputs(arguments)
+    from . import run
+
     others = {"compare": run.compare_dumps, "hypotheses": run.list_hypotheses, "info": run.print_info}
     return others.get(arguments.command, run.run_operator)(arguments)
 

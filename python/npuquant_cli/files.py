@@ -18,7 +18,6 @@ import signal
 import stat
 import struct
 import sys
-import uuid
 import warnings
 import zipfile
 from dataclasses import dataclass
@@ -551,7 +550,7 @@ class Outputs:
 
     def _stage(self, path: str, write: Callable[[IO[bytes]], Any]) -> None:
         place = os.path.realpath(path)  # a symbolic link stays
-        temporary = os.path.join(os.path.dirname(place), f".npuquant-{uuid.uuid4().hex}.tmp")
+        temporary = os.path.join(os.path.dirname(place), f".npuquant-{os.urandom(16).hex()}.tmp")
         self._files.append((path, place, temporary))  # before it exists: a signal may come in between
         try:
             mode = _mode_of(place)
