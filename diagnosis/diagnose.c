@@ -849,25 +849,17 @@ static bool try_parts(struct search *s)
 
 /* ---- the conclusion ---------------------------------------------------------------------------------------------- */
 
-/* Whether the finding outweighs a device without a mistake by so many bits. Of a finding that explains a share, the
- * device need make that share only. */
+/* Whether the finding outweighs a device without a mistake by so many bits. */
 static bool outweighs_device(const struct diagnosis *d, const struct finding *finding, double bits)
 {
-    const double share = (double)finding->explained / (double)(finding->explained + finding->unexplained);
-
-    return finding->prior - bits >= share * d->device;
+    return finding->prior - bits >= d->rivals.device;
 }
 
 /* Whether the best finding and a further rare mistake are likelier than another cause. */
-static bool explains_most(const struct search *s, const struct finding *finding)
+static bool explains_most(const struct diagnosis *d, const struct finding *finding)
 {
-    struct box all = s->differing;
-
-    box_join(&all, &finding->left);
     return finding_score(finding) >= bits_of_proof + bits_of_rare &&
-           outweighs_device(s->diagnosis, finding, bits_of_proof + bits_of_rare) &&
-           weigh_other_cause(mismatches(finding), finding->explained + mismatches(finding), &finding->left, &all) <
-               -bits_of_rare;
+           outweighs_device(d, finding, bits_of_proof + bits_of_rare) && d->rivals.other_cause < -bits_of_rare;
 }
 
 /* Whether the finding is one mistake in all of y. */
@@ -876,16 +868,31 @@ static bool is_single(const struct finding *finding)
     return !finding->hypotheses[1] && finding->part.kind == PART_ALL;
 }
 
-static enum verdict judge(const struct search *s)
+/* Of a finding that explains a share, the device need make that share only. */
+static struct rivals weigh_rivals(const struct search *s, const struct finding *finding)
 {
     const struct diagnosis *d = s->diagnosis;
+    const double share = (double)finding->explained / (double)(finding->explained + finding->unexplained);
+    const size_t left = mismatches(finding);
+    struct box all = s->differing;
+
+    box_join(&all, &finding->left);
+    return (struct rivals){
+        /* A kernel that never wrote explains one value as well; some layouts say just that. */
+        .is_sure = !d->is_one_value || (finding->variant.choice[STEP_LAYOUT] != AS_DEFINED && !s->is_one_pair),
+        .is_single = is_single(finding),
+        .device = share * d->device,
+        .other_cause = left > 0 ? weigh_other_cause(left, finding->explained + left, &finding->left, &all) : 0,
+    };
+}
+
+static enum verdict judge(const struct diagnosis *d)
+{
     const struct finding *best = &d->findings[0];
     const bool is_exact = d->first_place > 0;
-    /* A kernel that never wrote explains one value as well; some layouts say just that. */
-    const bool is_layout = best->variant.choice[STEP_LAYOUT] != AS_DEFINED && !s->is_one_pair;
-    const bool is_sure = !d->is_one_value || is_layout;
+    const bool is_sure = d->rivals.is_sure;
     /* One mistake in all of y may be what happened, however few elements show it. */
-    const bool fits = is_exact && (is_single(best) || (is_sure && finding_score(best) >= -bits_of_rare));
+    const bool fits = is_exact && (d->rivals.is_single || (is_sure && finding_score(best) >= -bits_of_rare));
 
     if (d->all_differing == 0) {
         return VERDICT_EQUAL;
@@ -899,7 +906,7 @@ static enum verdict judge(const struct search *s)
     if (fits && outweighs_device(d, best, bits_of_rare)) {
         return VERDICT_POSSIBLE;
     }
-    const bool is_most = d->has_other_cause || (!is_exact && d->count > 0 && explains_most(s, best));
+    const bool is_most = d->has_other_cause || (!is_exact && d->count > 0 && explains_most(d, best));
     return is_sure && is_most ? VERDICT_PARTLY : VERDICT_NONE;
 }
 
@@ -1084,7 +1091,10 @@ bool diagnose(const struct call *call, const struct array ours[RESULTS], const s
         }
         s.all_hypotheses = weigh_all(call);
         ok = ok && search(&s, repaired);
-        diagnosis->verdict = judge(&s);
+        if (diagnosis->count > 0) {
+            diagnosis->rivals = weigh_rivals(&s, &diagnosis->findings[0]);
+        }
+        diagnosis->verdict = judge(diagnosis);
         const struct variant *best = diagnosis_is_named(diagnosis) ? &diagnosis->findings[0].variant : NULL;
         const struct variant *shown = best;
         if (diagnosis->verdict == VERDICT_ADMISSIBLE) {

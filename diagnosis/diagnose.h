@@ -37,6 +37,15 @@ enum verdict {
 
 enum { MOST_FINDINGS = 24 };
 
+/* What the verdict compares the first finding with, beside its score and limits of weights.h. */
+struct rivals {
+    bool is_sure;       /* the finding may be more than possible: else all of y is one value */
+    bool is_single;     /* one mistake in all of y, which may have a low score */
+    double device;      /* log2 of the probability that a device without a mistake gives what the finding explains */
+    double other_cause; /* of a finding that does not give every element: log2 of the probability that another cause
+                         * agrees with it so far */
+};
+
 /* An element of y, and its value before rounding. */
 struct point {
     size_t at;
@@ -64,6 +73,7 @@ struct diagnosis {
     double worth;         /* bits of evidence for a finding that gives all that differs */
     int count;            /* the best findings, the best first */
     struct finding findings[MOST_FINDINGS];
+    struct rivals rivals; /* of the first finding, if there is one */
     int first_place; /* findings that explain everything, and cannot be told apart, but by bits_of_rare of the score */
     int untried;     /* pairs that were not tried: they would take too long */
     struct remainder remainder;

@@ -315,6 +315,19 @@ static PyObject *describe_results(const struct call *call, const struct array th
     return results;
 }
 
+/* What judge() compares; None without a finding. */
+static PyObject *describe_rivals(const struct diagnosis *d)
+{
+    const struct rivals *rivals = &d->rivals;
+
+    if (d->count == 0) {
+        return none();
+    }
+    return Py_BuildValue("{s:N,s:N,s:d,s:d}", KEY("is_sure", PyBool_FromLong(rivals->is_sure)),
+                         KEY("is_single", PyBool_FromLong(rivals->is_single)), KEY("device", rivals->device),
+                         KEY("other_cause", rivals->other_cause));
+}
+
 static PyObject *describe_diagnosis(const struct kept *kept, const struct array theirs[RESULTS],
                                     const struct diagnosis *d)
 {
@@ -326,12 +339,13 @@ static PyObject *describe_diagnosis(const struct kept *kept, const struct array 
     const bool has_element = d->verdict != VERDICT_EQUAL;
 
     return Py_BuildValue(
-        "{s:s,s:s,s:n,s:N,s:N,s:N,s:d,s:d,s:d,s:d,s:d,s:i,s:i,s:N,s:N,s:z,s:N,s:N}",
+        "{s:s,s:s,s:n,s:N,s:N,s:N,s:d,s:N,s:d,s:d,s:d,s:d,s:i,s:i,s:N,s:N,s:z,s:N,s:N}",
         KEY("verdict", verdicts[d->verdict]), KEY("operator", kept->op->name), KEY("tokens", call->tokens),
         KEY("is_smooth", PyBool_FromLong(call->operands[OPERAND_SMOOTH].data != NULL)),
         KEY("results", describe_results(call, theirs, d)), KEY("admissible", describe_admission(call, &d->admission)),
-        KEY("device", d->device), KEY("worth", d->worth), KEY("proof", bits_of_proof), KEY("rare", bits_of_rare),
-        KEY("number", bits_of_number), KEY("first_place", d->first_place), KEY("untried_pairs", d->untried),
+        KEY("device", d->device), KEY("rivals", describe_rivals(d)), KEY("worth", d->worth),
+        KEY("proof", bits_of_proof), KEY("rare", bits_of_rare), KEY("number", bits_of_number),
+        KEY("first_place", d->first_place), KEY("untried_pairs", d->untried),
         KEY("findings", describe_findings(call, d)), KEY("is_one_value", PyBool_FromLong(d->is_one_value)),
         KEY("quotient", is_moved ? quotient : NULL), KEY("remainder", describe_remainder(kept, &d->remainder)),
         KEY("element", has_element ? describe_element(call, d->shown, shown, &theirs[d->shown.result]) : none()));

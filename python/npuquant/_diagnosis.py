@@ -170,7 +170,7 @@ class Diagnosis:
         return _report.diagnosis_json(self._facts)
 
     def explain_verdict(self) -> str:
-        """The bits for and against each explanation."""
+        """The bits for and against each explanation, and what the rule compares."""
         return _report.weights_text(self._facts)
 
     def __repr__(self) -> str:

@@ -617,5 +617,6 @@ def conclude(facts: Facts) -> Facts:
     finding = {"hypotheses": [hypothesis], "explained": differing, "unexplained": 0, "newly_wrong": 0, "prior": prior,
                "gained": facts["worth"], "score": score, "bound": None, "scale": None, "offset": None, "layout": None,
                "part": None}
-    return {**facts, "verdict": "explained" if score >= facts["proof"] else "possible", "first_place": 1,
+    rivals = {"is_sure": True, "is_single": False, "device": None, "other_cause": 0.0}
+    return {**facts, "rivals": rivals, "verdict": "explained" if score >= facts["proof"] else "possible", "first_place": 1,
             "findings": [finding, *facts["findings"][facts["first_place"]:]]}

@@ -411,8 +411,67 @@ def diagnosis_text(facts: Facts) -> str:
     return "\n\n".join(paragraphs)
 
 
+def _decision_lines(facts: Facts) -> Iterator[str]:
+    """What the rule compares, in its order, up to the comparison that decides."""
+    proof, rare, rivals, admission = (facts[key] for key in ("proof", "rare", "rivals", "admissible"))
+    best = facts["findings"][0] if facts["findings"] else None
+
+    def limited(value: float, limit: float) -> str:
+        """With so many digits that the limit is seen to be reached or not."""
+        shown = f"{value:.1f}" if (float(f"{value:.1f}") >= limit) == (value >= limit) else f"{value:.6g}"
+        return f"{shown}, is {'at least' if value >= limit else 'less than'}"
+
+    def score(limit: float) -> str:
+        return f"Its score, {limited(best['score'], limit)} {limit:.0f}."
+
+    def device(bits: float) -> Iterator[str]:
+        if rivals["device"] is not None and math.isinf(rivals["device"]):
+            yield "A device without a mistake cannot give this dump."
+        elif rivals["device"] is not None:
+            relation = "at least" if best["prior"] - bits >= rivals["device"] else "less than"
+            share = "" if facts["first_place"] else ", for the share of the differences that the finding explains"
+            yield (f"How common it is, {best['prior']:.1f}, less {bits:.0f} is {relation} the {rivals['device']:.1f} of a "
+                   f"device without a mistake{share}.")
+
+    if facts["verdict"] == "equal":
+        yield "Nothing differs."
+        return
+    fits = outweighs = False
+    if not best:
+        yield "No finding is left to weigh."
+    elif facts["first_place"]:
+        excused = admission and 0 < admission["wrong"] < admission["differing"]
+        yield f"{_name(best)} gives every element{' that is wrong' if excused else ''}."
+        fits = rivals["is_single"] or (rivals["is_sure"] and best["score"] >= -rare)
+        if not rivals["is_sure"]:
+            yield "All of y is one value, as of memory that was never written."
+        elif not rivals["is_single"]:
+            yield score(-rare)
+        outweighs = fits and (rivals["device"] is None or best["prior"] - proof >= rivals["device"])
+        if fits:
+            yield from device(proof)
+        if outweighs and rivals["is_sure"]:
+            yield score(proof)
+    else:
+        yield f"{_name(best)} does not give every element."
+    if outweighs:
+        return
+    if admission and admission["differing"] and not admission["wrong"]:
+        yield f"{'More' if admission['too_many'] else 'No more'} quotients moved than a device moves."
+        if not admission["too_many"]:
+            return
+    if fits:
+        yield from device(rare)
+    elif best and not facts["first_place"]:
+        if not rivals["is_sure"]:
+            yield "All of y is one value, as of memory that was never written."
+        yield score(proof + rare)
+        yield from device(proof + rare)
+        yield f"The weight of another cause that agrees so far, {limited(rivals['other_cause'], -rare)} {-rare:.0f}."
+
+
 def weights_text(facts: Facts) -> str:
-    """How the verdict was found: the bits for and against each explanation."""
+    """How the verdict was found: the bits for and against each explanation, and what the rule compares."""
     name_width, lines = 42, []
 
     def add(name: str, *bits: Optional[float]) -> None:
@@ -427,7 +486,8 @@ def weights_text(facts: Facts) -> str:
     if not math.isinf(facts["device"]):
         add("a device without a mistake", facts["device"], None, None, None)
     add("an unknown mistake", None, None, None, 0.0)
-    return "\n".join(["Weights in bits: docs/verdicts.md says how they make the verdict.", *lines])
+    return "\n".join(["Weights in bits: docs/verdicts.md says how they make the verdict.", *lines, "",
+                      f"The verdict is {facts['verdict']}:", *map(_wrapped, _decision_lines(facts))])
 
 
 # ---- hypotheses, and the mistakes of hard inputs ----

@@ -320,6 +320,27 @@ def test_fields(verdict, name, actual, call):
     assert (said["device_weight"] is not None) == is_possible
 
 
+#: What the rule compares last, which decides.
+DECISIONS = {
+    ("equal", ""): "Nothing differs.",
+    ("explained", "floor"): "Its score, {score}, is at least 20.",
+    ("explained", "stride"): "Its score, {score}, is at least 20.",
+    ("admissible", "quotient one unit lower"): "No more quotients moved than a device moves.",
+    ("possible", "floor"): "Its score, {score}, is less than 20.",
+    ("partly", "floor"): "Its score, {score}, is at least 30. A device without a mistake cannot give this dump. "
+                         "The weight of another cause that agrees so far, {other}, is less than -10.",
+    ("none", ""): "No finding is left to weigh.",
+}
+
+
+@pytest.mark.parametrize(("verdict", "name", "actual", "call"), VERDICTS)
+def test_decisions(verdict, name, actual, call):
+    found = npuquant.diagnose(actual, *call)
+    score, rivals = (found.findings[0].weight["score"] if found.findings else 0), found._facts["rivals"]
+    words = " ".join(found.explain_verdict().split(f"The verdict is {verdict}:")[1].split())
+    assert words.endswith(DECISIONS[verdict, name].format(score=score, other=f"{(rivals or {}).get('other_cause', 0):.1f}"))
+
+
 def test_pairs_that_were_not_tried():
     facts = {**npuquant.diagnose(RIGHT, *CALL)._facts, "untried_pairs": 7}
     assert "\n  7 pairs of hypotheses were not tried: " in _report.summary_text(facts)
