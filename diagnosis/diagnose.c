@@ -35,6 +35,9 @@ enum { MOST_VISITS = 1 << 30 };
 /* The bits of an infinite float32. */
 enum { INFINITE = 0x7F800000 };
 
+/* Of the next row or the one before. */
+enum { MOST_COLUMNS_OF_OTHER = 1 << 16 };
+
 struct search {
     const struct call *call;
     const struct array *ours;
@@ -52,6 +55,7 @@ struct search {
     size_t sample_count;
     bool layout_fits[LAYOUTS];
     struct layout layouts[LAYOUTS];
+    bool has_rest;           /* struct rivals */
     size_t least_at;         /* find_least() */
     size_t permuted;         /* how many pairs have an order of rows of their own */
     struct finding *singles; /* a hypothesis each, the best first */
@@ -438,22 +442,28 @@ static bool permute_rows(struct search *s, struct finding *finding)
     return fits;
 }
 
-static double scale_in(const struct array results[RESULTS], size_t i)
+static double number_in(const struct array results[RESULTS], enum result result, size_t i)
 {
-    return (double)npuq_ref_from_bits((uint32_t)array_bits(&results[RESULT_SCALE], i));
+    return (double)npuq_ref_from_bits((uint32_t)array_bits(&results[result], i));
+}
+
+/* Whether a returned scale falls as ranges grow. */
+static bool returns_factor(const struct call *call)
+{
+    return row_rules[call->options.rule][STEP_FORM] == FORM_FACTOR;
 }
 
 /* The differing scale whose row has the least values: it shows bounds best. A row with NaN is the last. */
 static size_t find_least(const struct search *s)
 {
-    const bool is_factor = row_rules[s->call->options.rule][STEP_FORM] == FORM_FACTOR;
+    const bool is_factor = returns_factor(s->call);
     double least = (double)INFINITY;
     size_t at = 0;
 
     for (size_t i = 0; i < s->diagnosis->compared[RESULT_SCALE]; i++) {
-        const double scale = scale_in(s->ours, i);
+        const double scale = number_in(s->ours, RESULT_SCALE, i);
         const double value = is_nan(scale) ? DBL_MAX : is_factor ? 1 / scale : scale;
-        if (value < least && differs(s, RESULT_SCALE, i) && !is_nan(scale_in(s->theirs, i))) {
+        if (value < least && differs(s, RESULT_SCALE, i) && !is_nan(number_in(s->theirs, RESULT_SCALE, i))) {
             at = i;
             least = value;
         }
@@ -461,22 +471,53 @@ static size_t find_least(const struct search *s)
     return at;
 }
 
-/* By how much a scale with a bound, the bits of a float32, exceeds that of the dump. */
-static double exceeds(const struct search *s, struct variant *variant, size_t i, uint32_t bound)
+/* Bounds, the bits of a float32, or numbers of columns that a range has of another row: scales grow with them. */
+static void widest_range(const struct search *s, const struct variant *variant, uint32_t range[2])
+{
+    range[0] = variant_has_window(variant) ? 1 : 0;
+    range[1] = !variant_has_window(variant)               ? INFINITE
+               : s->call->columns < MOST_COLUMNS_OF_OTHER ? (uint32_t)s->call->columns + 1
+                                                          : MOST_COLUMNS_OF_OTHER;
+}
+
+/* A scale as it grows with the range of its row. NaN is the largest: where a known offset shows it, the scale is a
+ * bound. */
+static double grown(const struct search *s, double scale, double offset)
+{
+    if (is_nan(scale) || (is_nan(offset) && isfinite(scale))) {
+        return returns_factor(s->call) ? -1 : (double)INFINITY;
+    }
+    return fmin(scale, DBL_MAX);
+}
+
+/* Whether a scale with such a number exceeds that of the dump, or the reverse: 1, 0 or -1. */
+static int exceeds(const struct search *s, struct variant *variant, size_t i, uint32_t number)
 {
     struct predictor p = {.call = s->call, .variant = variant, .cache = s->cache};
 
-    variant->bound.value = (double)npuq_ref_from_bits(bound);
-    return (double)npuq_ref_from_bits((uint32_t)predict(&p, RESULT_SCALE, i, NULL)) - scale_in(s->theirs, i);
+    if (variant_has_window(variant)) {
+        variant->window = number;
+    } else {
+        variant->bound.value = (double)npuq_ref_from_bits(number);
+    }
+    const double returned = (double)npuq_ref_from_bits((uint32_t)predict(&p, RESULT_SCALE, i, NULL));
+    const bool has_offset = variant_has_window(variant) && s->diagnosis->compared[RESULT_OFFSET] > 0;
+    const double scale = grown(s, returned, has_offset ? p.token.returned_offset : 0);
+    const double theirs =
+        grown(s, number_in(s->theirs, RESULT_SCALE, i), has_offset ? number_in(s->theirs, RESULT_OFFSET, i) : 0);
+    return (scale > theirs) - (scale < theirs);
 }
 
-/* Narrows a range of bounds, from the first to the one before its end, to those that give a scale of the dump. False if
- * none does. A returned factor falls as bounds grow. */
+/* Narrows a range of numbers, from the first to the one before its end, to those that give a scale of the dump. False
+ * if none does. A returned factor falls as they grow. */
 static bool narrow(const struct search *s, struct variant *variant, size_t i, uint32_t range[2])
 {
-    const double least = exceeds(s, variant, i, 0);
-    const double most = exceeds(s, variant, i, INFINITE);
-    const double sign = least > most ? -1 : 1;
+    uint32_t widest[2];
+
+    widest_range(s, variant, widest);
+    const int least = exceeds(s, variant, i, widest[0]);
+    const int most = exceeds(s, variant, i, variant_has_window(variant) ? widest[1] - 1 : widest[1]);
+    const int sign = least > most ? -1 : 1;
     uint32_t ends[2];
 
     if (sign * least > 0 || sign * most < 0) {
@@ -487,7 +528,7 @@ static bool narrow(const struct search *s, struct variant *variant, size_t i, ui
         uint32_t end = range[1];
         while (first < end) {
             const uint32_t middle = first + (end - first) / 2;
-            const double excess = sign * exceeds(s, variant, i, middle);
+            const int excess = sign * exceeds(s, variant, i, middle);
             if (excess < 0 || (k == 1 && excess == 0)) {
                 first = middle + 1;
             } else {
@@ -500,6 +541,40 @@ static bool narrow(const struct search *s, struct variant *variant, size_t i, ui
         memcpy(range, ends, sizeof ends);
     }
     return ends[0] < ends[1];
+}
+
+/* Narrows the widest range to what the scales of the sample have, from the one that shows it best on. */
+static bool narrow_by_sample(const struct search *s, struct variant *variant, size_t first, uint32_t range[2])
+{
+    enum { LOOKED_AT_SCALES = 64 };
+
+    widest_range(s, variant, range);
+    if (s->diagnosis->differing[RESULT_SCALE] == 0 || !narrow(s, variant, first, range)) {
+        return false;
+    }
+    for (size_t k = 0, seen = 0; k < s->sample_count && seen < LOOKED_AT_SCALES; k++) {
+        if (s->sample[k].result == RESULT_SCALE) {
+            (void)narrow(s, variant, s->sample[k].index, range);
+            seen++;
+        }
+    }
+    return true;
+}
+
+/* Finds how many columns of another row the ranges have. */
+static bool fit_window(const struct search *s, struct variant *variant)
+{
+    const size_t own = variant->choice[STEP_BLOCK] == BLOCK_REACHING ? s->call->columns : 0;
+    uint32_t range[2];
+
+    /* A range with NaN in it may say nothing: then another row does. */
+    for (size_t i = 0; i < s->diagnosis->compared[RESULT_SCALE]; i++) {
+        if (differs(s, RESULT_SCALE, i) && narrow_by_sample(s, variant, i, range)) {
+            variant->window = part_roundest(own + range[0], own + range[1] - 1) - own;
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The simplest number from low to high: a power of two, or the one of the fewest decimal digits. */
@@ -551,19 +626,12 @@ static bool moves_units_only(const struct search *s)
  * wrong for any reason. */
 static bool fit_bound(const struct search *s, struct variant *variant)
 {
-    enum { SHORT = 3, LONG = 9, LOOKED_AT_SCALES = 64 };
+    enum { SHORT = 3, LONG = 9 };
     const int most = s->diagnosis->differing[RESULT_SCALE] > 1 ? LONG : SHORT;
-    uint32_t range[2] = {0, INFINITE};
+    uint32_t range[2];
 
-    if (s->diagnosis->differing[RESULT_SCALE] == 0 || has_one_scale(s) || moves_units_only(s) ||
-        !narrow(s, variant, s->least_at, range) || range[0] == 0) {
+    if (has_one_scale(s) || moves_units_only(s) || !narrow_by_sample(s, variant, s->least_at, range) || range[0] == 0) {
         return false;
-    }
-    for (size_t k = 0, seen = 0; k < s->sample_count && seen < LOOKED_AT_SCALES; k++) {
-        if (s->sample[k].result == RESULT_SCALE) {
-            (void)narrow(s, variant, s->sample[k].index, range);
-            seen++;
-        }
     }
     const float low = npuq_ref_from_bits(range[0]);
     const float high = npuq_ref_from_bits(range[1] - 1);
@@ -592,6 +660,7 @@ static bool make_finding(struct search *s, const struct hypothesis *first, const
         finding->variant.layout = s->layouts[layout];
     }
     fits = fits && (!variant_has_other_bound(&finding->variant) || fit_bound(s, &finding->variant));
+    fits = fits && (!variant_has_window(&finding->variant) || fit_window(s, &finding->variant));
     if (variant_has_one_scale(&finding->variant)) {
         finding->variant.scale = one_number(s, RESULT_SCALE);
         finding->variant.offset = one_number(s, RESULT_OFFSET);
@@ -881,6 +950,7 @@ static struct rivals weigh_rivals(const struct search *s, const struct finding *
         /* A kernel that never wrote explains one value as well; some layouts say just that. */
         .is_sure = !d->is_one_value || (finding->variant.choice[STEP_LAYOUT] != AS_DEFINED && !s->is_one_pair),
         .is_single = is_single(finding),
+        .has_rest = s->has_rest,
         .device = share * d->device,
         .other_cause = left > 0 ? weigh_other_cause(left, finding->explained + left, &finding->left, &all) : 0,
     };
@@ -906,7 +976,7 @@ static enum verdict judge(const struct diagnosis *d)
     if (fits && outweighs_device(d, best, bits_of_rare)) {
         return VERDICT_POSSIBLE;
     }
-    const bool is_most = d->has_other_cause || (!is_exact && d->count > 0 && explains_most(d, best));
+    const bool is_most = d->rivals.has_rest || (!is_exact && d->count > 0 && explains_most(d, best));
     return is_sure && is_most ? VERDICT_PARTLY : VERDICT_NONE;
 }
 
@@ -1058,7 +1128,7 @@ static bool search(struct search *s, const struct array repaired[RESULTS])
             s->repaired = NULL;
             survey(s);
             d->first_place = 0;
-            d->has_other_cause = d->count > 0;
+            s->has_rest = d->count > 0;
             d->count = d->count > 0;
             ok = ok && (d->count == 0 || confirm(s, &d->findings[0]));
         }

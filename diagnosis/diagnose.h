@@ -44,6 +44,7 @@ struct rivals {
     double device;      /* log2 of the probability that a device without a mistake gives what the finding explains */
     double other_cause; /* of a finding that does not give every element: log2 of the probability that another cause
                          * agrees with it so far */
+    bool has_rest;      /* the finding gives all that is wrong, but a device would not have made the rest */
 };
 
 /* An element of y, and its value before rounding. */
@@ -68,10 +69,9 @@ struct diagnosis {
     size_t compared[RESULTS];
     size_t differing[RESULTS];
     size_t all_differing;
-    bool is_one_value;    /* all of y in the dump, as of memory that was never written */
-    bool has_other_cause; /* the first finding gives all that is wrong, but a device would not have made the rest */
-    double worth;         /* bits of evidence for a finding that gives all that differs */
-    int count;            /* the best findings, the best first */
+    bool is_one_value; /* all of y in the dump, as of memory that was never written */
+    double worth;      /* bits of evidence for a finding that gives all that differs */
+    int count;         /* the best findings, the best first */
     struct finding findings[MOST_FINDINGS];
     struct rivals rivals; /* of the first finding, if there is one */
     int first_place; /* findings that explain everything, and cannot be told apart, but by bits_of_rare of the score */

@@ -76,6 +76,29 @@ enum {
             DOES(STEP_OTHER_SCALE, OTHER_SCALE_ONLY_RETURNED + OTHER_SCALE_##how),                                     \
             "returns each scale rounded " where ", but uses it as it is", "Return the scale that y has."               \
     }
+#define NEXT(unit)             "the next " unit ", and for the last one that of the first"
+#define BEFORE(unit)           "the " unit " before, and for the first one that of the last"
+#define NEXT_BUT_LAST(unit)    "the next " unit "; the last one keeps its own"
+#define BEFORE_BUT_FIRST(unit) "the " unit " before; the first one keeps its own"
+#define WHICH_IS_THERE         "Check whose scale is in the register when a row or block begins, and when it ends."
+#define RETURNED_AND_RANGE(name, place, operators, needs, what)                                                        \
+    {"returned-of-" name,                                                                                              \
+     RARE,                                                                                                             \
+     operators,                                                                                                        \
+     Y_ANY,                                                                                                            \
+     NEEDS(needs),                                                                                                     \
+     DOES(STEP_RETURNED_TOKEN, place),                                                                                 \
+     "uses the right scale, but returns that of " what,                                                                \
+     WHICH_IS_THERE},                                                                                                  \
+    {                                                                                                                  \
+        "range-of-" name, RARE, operators, Y_ANY, NEEDS(needs), DOES(STEP_TOKEN, place, STEP_RETURNED_TOKEN, place),   \
+            "uses and returns the scale of " what, WHICH_IS_THERE                                                      \
+    }
+#define SCALE_KEPT(name, place, operators, needs, what)                                                                \
+    {                                                                                                                  \
+        "scale-of-" name, USUAL, operators, Y_ANY, NEEDS(needs), DOES(STEP_TOKEN, place), "takes the scale of " what,  \
+            WHICH_IS_THERE                                                                                             \
+    }
 #define RANGE_OF(place, size, choice, what)                                                                            \
     {                                                                                                                  \
         "range-of-" place size, RARE, BY_ROWS, Y_ANY, NEEDS(ROW_RANGES), DOES(STEP_BLOCK, choice), what, JOIN_TILES    \
@@ -475,7 +498,7 @@ const struct hypothesis hypotheses[] = {
      "takes a range for each four rows", BEGIN_ANEW},
     {"running-range", USUAL, BY_ROWS, Y_ANY, NEEDS(TENSOR_RANGE), DOES(STEP_BLOCK, BLOCK_RUNNING),
      "takes the range of a row and of all rows before it", BEGIN_ANEW},
-    {"one-scale", USUAL, FINDS_SCALES, Y_ANY, 0, DOES(STEP_OTHER_SCALE, OTHER_SCALE_OF_DUMP),
+    {"one-scale", RARE, FINDS_SCALES, Y_ANY, 0, DOES(STEP_OTHER_SCALE, OTHER_SCALE_OF_DUMP),
      "takes one scale for all, whatever x is", FIND_SCALES},
     {"one-scale-returned", RARE, FINDS_SCALES, Y_ANY, 0,
      DOES(STEP_OTHER_SCALE, OTHER_SCALE_ONLY_RETURNED + OTHER_SCALE_OF_DUMP),
@@ -484,6 +507,20 @@ const struct hypothesis hypotheses[] = {
     POWERS_OF_2("down", DOWN, "down to a power of two"),
     POWERS_OF_2("nearest", NEAREST, "to the power of two with the nearest exponent"),
     POWERS_OF_2("nearer", NEARER, "to the nearest power of two"),
+    {"range-reaches-next-row", USUAL, BY_ROWS, Y_ANY, NEEDS(TENSOR_RANGE), DOES(STEP_BLOCK, BLOCK_REACHING),
+     "takes the range of a row and of the first columns of the next one", "Mask the columns beyond the end of a row."},
+    {"range-begins-before", RARE, BY_ROWS, Y_ANY, NEEDS(TENSOR_RANGE), DOES(STEP_BLOCK, BLOCK_EARLY),
+     "takes the range of a row and of the last columns of the one before", "Check where a row begins."},
+    RETURNED_AND_RANGE("next-row", PLACE_NEXT, BY_ROWS, ROW_SCALES, NEXT("row")),
+    RETURNED_AND_RANGE("row-before", PLACE_PREVIOUS, BY_ROWS, ROW_SCALES, BEFORE("row")),
+    RETURNED_AND_RANGE("first-row", PLACE_FIRST, BY_ROWS, ROW_SCALES, "the first row for all"),
+    RETURNED_AND_RANGE("next-row-but-last", PLACE_NEXT_BUT_LAST, BY_ROWS, ROW_SCALES, NEXT_BUT_LAST("row")),
+    RETURNED_AND_RANGE("row-before-but-first", PLACE_PREVIOUS_BUT_FIRST, BY_ROWS, ROW_SCALES, BEFORE_BUT_FIRST("row")),
+    RETURNED_AND_RANGE("next-block", PLACE_NEXT, BY_BLOCK, BLOCKS, NEXT("block")),
+    RETURNED_AND_RANGE("block-before", PLACE_PREVIOUS, BY_BLOCK, BLOCKS, BEFORE("block")),
+    RETURNED_AND_RANGE("first-block", PLACE_FIRST, BY_BLOCK, BLOCKS, "the first block for all"),
+    RETURNED_AND_RANGE("next-block-but-last", PLACE_NEXT_BUT_LAST, BY_BLOCK, BLOCKS, NEXT_BUT_LAST("block")),
+    RETURNED_AND_RANGE("block-before-but-first", PLACE_PREVIOUS_BUT_FIRST, BY_BLOCK, BLOCKS, BEFORE_BUT_FIRST("block")),
     /* ---- which parameter ---- */
     {"scale-of-next", USUAL, GIVEN_SCALES | DYNAMIC, Y_ANY, NEEDS(SCALES), DOES(STEP_SCALE_PLACE, PLACE_NEXT),
      "takes the scale of the next index; after the last comes the first", "Check the base address of the scales."},
@@ -563,6 +600,11 @@ const struct hypothesis hypotheses[] = {
      "Check which block's scale is in the register when a block begins."},
     {"scale-of-first-block", USUAL, BY_BLOCK, Y_ANY, NEEDS(BLOCKS), DOES(STEP_TOKEN, PLACE_FIRST),
      "takes the first block's scale for all", "Take each block's own scale."},
+    SCALE_KEPT("next-row-but-last", PLACE_NEXT_BUT_LAST, BY_ROWS | ROW_SCALED, ROW_SCALES, NEXT_BUT_LAST("row")),
+    SCALE_KEPT("row-before-but-first", PLACE_PREVIOUS_BUT_FIRST, BY_ROWS | ROW_SCALED, ROW_SCALES,
+               BEFORE_BUT_FIRST("row")),
+    SCALE_KEPT("next-block-but-last", PLACE_NEXT_BUT_LAST, BY_BLOCK, BLOCKS, NEXT_BUT_LAST("block")),
+    SCALE_KEPT("block-before-but-first", PLACE_PREVIOUS_BUT_FIRST, BY_BLOCK, BLOCKS, BEFORE_BUT_FIRST("block")),
     /* ---- dequant and requant ---- */
     {"row-scale-left-out", USUAL, ROW_SCALED, Y_ANY, NEEDS(ROW_SCALE), DOES(STEP_SCALING, SCALING_NO_ROW),
      "leaves the activation scale out", "Multiply by the activation scale after the weight scale."},

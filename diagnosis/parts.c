@@ -17,8 +17,7 @@ static void add_differing(struct side *side, size_t at)
     side->last = at > side->last ? at : side->last;
 }
 
-/* The number from least to most that the largest power of two divides: vector loops end there. */
-static size_t roundest(size_t least, size_t most)
+size_t part_roundest(size_t least, size_t most)
 {
     size_t best = most;
 
@@ -47,8 +46,8 @@ static bool fit(const struct side *side, struct part *part)
         most++;
     }
     *part = (struct part){
-        .begin = roundest(least, side->first),
-        .end = most == side->of ? most : roundest(side->last + 1, most),
+        .begin = part_roundest(least, side->first),
+        .end = most == side->of ? most : part_roundest(side->last + 1, most),
         .of = side->of,
     };
     return true;

@@ -15,6 +15,9 @@ struct part {
     size_t of;  /* how many there are in all */
 };
 
+/* The number from least to most that the largest power of two divides: vector loops end there. */
+size_t part_roundest(size_t least, size_t most);
+
 /* Finds the part of y where the mistake gives theirs; the rest of theirs equals ours, the right results. part->kind
  * is PART_ALL if nothing fits, or if the part holds one value. False if there is not the memory. */
 bool part_find(const struct call *call, const struct variant *variant, struct extremes_cache *cache,

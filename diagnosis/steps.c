@@ -263,6 +263,8 @@ static size_t turned(size_t i, int place, size_t count)
     case PLACE_NEXT: return (i + 1) % count;
     case PLACE_PREVIOUS: return (i + count - 1) % count;
     case PLACE_FIRST: return 0;
+    case PLACE_NEXT_BUT_LAST: return i + 1 < count ? i + 1 : i;
+    case PLACE_PREVIOUS_BUT_FIRST: return i > 0 ? i - 1 : i;
     default: return place < PLACE_OF_FIRST ? i : i % variant_size(place);
     }
 }
@@ -444,6 +446,14 @@ struct span steps_token_span(const struct call *call, const struct variant *vari
     if (how == BLOCK_COLUMN) {
         return (struct span){token, call->count, call->columns};
     }
+    if (how == BLOCK_REACHING) {
+        span.end += variant->window < call->count - span.end ? variant->window : call->count - span.end;
+        return span;
+    }
+    if (how == BLOCK_EARLY) {
+        span.begin -= variant->window < span.begin ? variant->window : span.begin;
+        return span;
+    }
     switch (how - how % SIZED) {
     case BLOCK_FIRST: span.end = span.begin + variant_size(how); break;
     case BLOCK_LAST: span.begin = span.end - variant_size(how); break;
@@ -473,6 +483,7 @@ size_t steps_token_of_parameter(const struct call *call, const struct variant *v
 {
     static const struct variant definition;
 
+    i = turned(i, variant->choice[STEP_RETURNED_TOKEN], call->tokens);
     return variant->choice[STEP_BLOCK] == AS_DEFINED ? i
            : variant->choice[STEP_BLOCK] == BLOCK_COLUMN
                ? i % call->columns
@@ -520,7 +531,8 @@ struct extremes_key steps_extremes_key(const struct variant *variant)
 
     return (struct extremes_key){{choice[STEP_INPUT], choice[STEP_RELU], choice[STEP_SCALE_PLACE], choice[STEP_GROUP],
                                   choice[STEP_SCALE], choice[STEP_SMOOTH], choice[STEP_PRECISION], choice[STEP_RANGE],
-                                  choice[STEP_SUBNORMALS], choice[STEP_BLOCK]}};
+                                  choice[STEP_SUBNORMALS], choice[STEP_BLOCK], (unsigned char)variant->window,
+                                  (unsigned char)(variant->window >> 8)}};
 }
 
 bool steps_same_extremes(const struct variant *a, const struct variant *b)

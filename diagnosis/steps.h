@@ -79,7 +79,7 @@ struct span steps_token_span(const struct call *call, const struct variant *vari
 
 /* The choices before the search for extremes: equal for variants that find the same. */
 struct extremes_key {
-    unsigned char choice[10];
+    unsigned char choice[12];
 };
 
 struct extremes_key steps_extremes_key(const struct variant *variant);

@@ -8,43 +8,44 @@
 
 /* The steps, in the order of the computation. */
 enum step {
-    STEP_RULE,         /* enum rule: all steps that a rule decides, where there is no other choice */
-    STEP_INPUT,        /* enum input_choice */
-    STEP_INPUT_SIGN,   /* enum input_sign_choice */
-    STEP_INPUT_LAYOUT, /* enum layout_choice: one of those before LAYOUTS_OF_X */
-    STEP_RELU,         /* enum relu_choice: of x, or of a floating-point result */
-    STEP_SCALE_PLACE,  /* enum place_choice: the scale that an element gets */
-    STEP_OFFSET_PLACE, /* enum place_choice */
-    STEP_GROUP,        /* enum group_choice */
-    STEP_BLOCK,        /* enum block_choice */
-    STEP_TOKEN,        /* enum place_choice: the row's parameters, or the block's */
-    STEP_SCALE,        /* enum parameter_choice */
-    STEP_OFFSET,       /* enum parameter_choice */
-    STEP_SMOOTH,       /* enum smooth_choice */
-    STEP_PRECISION,    /* enum type_choice: that v and a row's parameters are computed in */
-    STEP_RANGE,        /* enum range_choice */
-    STEP_UNIT,         /* enum unit_choice: the range divided by the number of steps */
-    STEP_LEAST,        /* enum least_choice: the lower bound of a scale */
-    STEP_OTHER_SCALE,  /* enum other_scale_choice: what takes the place of a scale */
-    STEP_TOKEN_OFFSET, /* enum token_offset_choice */
-    STEP_OFFSET_SIGN,  /* enum offset_sign_choice: of the offset that is returned */
-    STEP_FORM,         /* enum form_choice: the scale that dynamic_quant returns */
-    STEP_TOKEN_TYPE,   /* enum type_choice: that the row's parameters are rounded to */
-    STEP_RETURNED,     /* enum type_choice: that they are rounded to when they are returned, and not before */
-    STEP_SCALING,      /* enum scaling_choice */
-    STEP_QUOTIENT,     /* enum quotient_choice: of the device's vector unit; the choice of no hypothesis */
-    STEP_PRODUCT,      /* enum type_choice, product_choice: of x times or by the scale */
-    STEP_SUM,          /* enum sum_choice */
-    STEP_ORDER,        /* enum order_choice */
-    STEP_BIAS_PLACE,   /* enum place_choice */
-    STEP_BIAS,         /* enum bias_choice */
-    STEP_ROUNDING,     /* enum rounding_choice */
-    STEP_SATURATION,   /* enum saturation_choice */
-    STEP_NAN,          /* enum nan_choice */
-    STEP_SUBNORMALS,   /* enum subnormal_choice */
-    STEP_RESULT,       /* enum result_choice: the conversion to a floating-point type, the order of bytes */
-    STEP_WORD,         /* enum word_choice: of trans_quant_param, and how requant reads one */
-    STEP_LAYOUT,       /* enum layout_choice */
+    STEP_RULE,           /* enum rule: all steps that a rule decides, where there is no other choice */
+    STEP_INPUT,          /* enum input_choice */
+    STEP_INPUT_SIGN,     /* enum input_sign_choice */
+    STEP_INPUT_LAYOUT,   /* enum layout_choice: one of those before LAYOUTS_OF_X */
+    STEP_RELU,           /* enum relu_choice: of x, or of a floating-point result */
+    STEP_SCALE_PLACE,    /* enum place_choice: the scale that an element gets */
+    STEP_OFFSET_PLACE,   /* enum place_choice */
+    STEP_GROUP,          /* enum group_choice */
+    STEP_BLOCK,          /* enum block_choice */
+    STEP_TOKEN,          /* enum place_choice: the row's parameters, or the block's */
+    STEP_RETURNED_TOKEN, /* enum place_choice: those that are returned */
+    STEP_SCALE,          /* enum parameter_choice */
+    STEP_OFFSET,         /* enum parameter_choice */
+    STEP_SMOOTH,         /* enum smooth_choice */
+    STEP_PRECISION,      /* enum type_choice: that v and a row's parameters are computed in */
+    STEP_RANGE,          /* enum range_choice */
+    STEP_UNIT,           /* enum unit_choice: the range divided by the number of steps */
+    STEP_LEAST,          /* enum least_choice: the lower bound of a scale */
+    STEP_OTHER_SCALE,    /* enum other_scale_choice: what takes the place of a scale */
+    STEP_TOKEN_OFFSET,   /* enum token_offset_choice */
+    STEP_OFFSET_SIGN,    /* enum offset_sign_choice: of the offset that is returned */
+    STEP_FORM,           /* enum form_choice: the scale that dynamic_quant returns */
+    STEP_TOKEN_TYPE,     /* enum type_choice: that the row's parameters are rounded to */
+    STEP_RETURNED,       /* enum type_choice: that they are rounded to when they are returned, and not before */
+    STEP_SCALING,        /* enum scaling_choice */
+    STEP_QUOTIENT,       /* enum quotient_choice: of the device's vector unit; the choice of no hypothesis */
+    STEP_PRODUCT,        /* enum type_choice, product_choice: of x times or by the scale */
+    STEP_SUM,            /* enum sum_choice */
+    STEP_ORDER,          /* enum order_choice */
+    STEP_BIAS_PLACE,     /* enum place_choice */
+    STEP_BIAS,           /* enum bias_choice */
+    STEP_ROUNDING,       /* enum rounding_choice */
+    STEP_SATURATION,     /* enum saturation_choice */
+    STEP_NAN,            /* enum nan_choice */
+    STEP_SUBNORMALS,     /* enum subnormal_choice */
+    STEP_RESULT,         /* enum result_choice: the conversion to a floating-point type, the order of bytes */
+    STEP_WORD,           /* enum word_choice: of trans_quant_param, and how requant reads one */
+    STEP_LAYOUT,         /* enum layout_choice */
     STEPS
 };
 
@@ -78,6 +79,8 @@ enum place_choice {
     PLACE_PREVIOUS,
     PLACE_FIRST,
     PLACE_OTHER_AXIS,
+    PLACE_NEXT_BUT_LAST, /* the last keeps its own */
+    PLACE_PREVIOUS_BUT_FIRST,
     PLACE_OF_FIRST = SIZED, /* so many, over and over */
 };
 enum group_choice {
@@ -98,6 +101,8 @@ enum block_choice {
     BLOCK_TENSOR,
     BLOCK_COLUMN,
     BLOCK_RUNNING,
+    BLOCK_REACHING, /* a row, and the first columns of the next one */
+    BLOCK_EARLY,    /* a row, and the last columns of the one before */
     BLOCK_RUNS = SIZED,
     BLOCK_FIRST = 2 * SIZED,
     BLOCK_LAST = 3 * SIZED,
@@ -253,6 +258,7 @@ struct number {
 struct variant {
     unsigned char choice[STEPS];
     struct layout layout;
+    size_t window;        /* columns of another row: of BLOCK_REACHING and BLOCK_EARLY */
     struct number bound;  /* of BOUND_OF_DUMP */
     struct number scale;  /* of OTHER_SCALE_OF_DUMP */
     struct number offset; /* that goes with it; not a number if each row has its own */
@@ -281,8 +287,14 @@ static inline int variant_is_of_places(const struct variant *variant)
     const int is_untouched = layout == LAYOUT_TAIL_UNTOUCHED || layout == LAYOUT_ROWS_UNTOUCHED;
 
     return choice[STEP_INPUT_LAYOUT] || choice[STEP_SCALE_PLACE] || choice[STEP_OFFSET_PLACE] || choice[STEP_GROUP] ||
-           choice[STEP_BLOCK] || choice[STEP_TOKEN] || choice[STEP_BIAS_PLACE] ||
+           choice[STEP_BLOCK] || choice[STEP_TOKEN] || choice[STEP_RETURNED_TOKEN] || choice[STEP_BIAS_PLACE] ||
            (is_untouched ? variant->layout.from > 0 : layout);
+}
+
+/* Whether ranges have columns of another row. */
+static inline int variant_has_window(const struct variant *variant)
+{
+    return variant->choice[STEP_BLOCK] == BLOCK_REACHING || variant->choice[STEP_BLOCK] == BLOCK_EARLY;
 }
 
 /* Whether one scale of the dump takes the place of all. */

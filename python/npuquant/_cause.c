@@ -246,12 +246,15 @@ static PyObject *describe_findings(const struct call *call, const struct diagnos
             append(&made, describe_hypothesis(finding->hypotheses[k]));
         }
         append(&findings,
-               Py_BuildValue("{s:N,s:n,s:n,s:n,s:d,s:d,s:d,s:N,s:N,s:N,s:N,s:N}", KEY("hypotheses", made),
+               Py_BuildValue("{s:N,s:n,s:n,s:n,s:d,s:d,s:d,s:N,s:N,s:N,s:N,s:N,s:N}", KEY("hypotheses", made),
                              KEY("explained", finding->explained), KEY("unexplained", finding->unexplained),
                              KEY("newly_wrong", finding->newly_wrong), KEY("prior", finding->prior),
                              KEY("gained", finding->gained), KEY("score", finding_score(finding)),
                              KEY("layout", describe_layout(call, &finding->variant)),
                              KEY("bound", has_bound ? PyFloat_FromDouble(finding->variant.bound.value) : none()),
+                             KEY("window", variant_has_window(&finding->variant)
+                                               ? PyLong_FromSize_t(finding->variant.window)
+                                               : none()),
                              KEY("scale", has_scale ? PyFloat_FromDouble(finding->variant.scale.value) : none()),
                              KEY("offset", has_scale && !isnan(finding->variant.offset.value)
                                                ? PyFloat_FromDouble(finding->variant.offset.value)
@@ -323,8 +326,9 @@ static PyObject *describe_rivals(const struct diagnosis *d)
     if (d->count == 0) {
         return none();
     }
-    return Py_BuildValue("{s:N,s:N,s:d,s:d}", KEY("is_sure", PyBool_FromLong(rivals->is_sure)),
-                         KEY("is_single", PyBool_FromLong(rivals->is_single)), KEY("device", rivals->device),
+    return Py_BuildValue("{s:N,s:N,s:N,s:d,s:d}", KEY("is_sure", PyBool_FromLong(rivals->is_sure)),
+                         KEY("is_single", PyBool_FromLong(rivals->is_single)),
+                         KEY("has_rest", PyBool_FromLong(rivals->has_rest)), KEY("device", rivals->device),
                          KEY("other_cause", rivals->other_cause));
 }
 
@@ -465,7 +469,8 @@ static PyObject *explain_kept(PyObject *module, PyObject *given)
 /* The variant of a hypothesis, with some begin of an untouched part, or some order of rows. */
 static struct variant example_of(const struct hypothesis *hypothesis, const struct call *call, size_t *row_of)
 {
-    struct variant variant = {.choice = {0}, .bound = {3e-9, 1}, .scale = {0.0371, 3}, .offset = {-5.5, 2}};
+    struct variant variant = {
+        .choice = {0}, .window = 3, .bound = {3e-9, 1}, .scale = {0.0371, 3}, .offset = {-5.5, 2}};
 
     (void)hypothesis_add(hypothesis, &variant);
     switch (variant.choice[STEP_LAYOUT]) {

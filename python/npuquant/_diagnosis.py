@@ -47,6 +47,7 @@ class Finding(NamedTuple):
     newly_wrong: int  # equal elements that it would change
     weight: Dict[str, float]  # in bits: prior, gained and score
     bound: Optional[float]  # the lower bound, if it is another than those that have names
+    window: Optional[int]  # how many columns of another row the ranges have
     scale: Optional[float]  # the one scale for all, if the kernel takes that
     offset: Optional[float]  # the one offset that goes with it
     layout: Optional[Dict[str, Any]]  # where rows or columns really are, if the layout is wrong

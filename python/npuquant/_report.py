@@ -202,7 +202,7 @@ def _finding_json(finding: Facts) -> Dict[str, Any]:
     counts = {count: finding[count] for count in ("explained", "unexplained", "newly_wrong")}
     weight = {bits: round(finding[bits], 1) for bits in ("prior", "gained", "score")}
     places = {where: dict(finding[where]) for where in ("layout", "part") if finding[where]}
-    numbers = {name: finding[name] for name in ("bound", "scale", "offset") if finding[name] is not None}
+    numbers = {name: finding[name] for name in ("bound", "window", "scale", "offset") if finding[name] is not None}
     return {"hypotheses": [dict(hypothesis) for hypothesis in finding["hypotheses"]], **counts, "weight": weight,
             **numbers, **places}
 
@@ -215,6 +215,8 @@ def _advice_lines(facts: Facts) -> Iterator[str]:
     layout, part = finding["layout"], finding["part"]
     if finding["bound"]:
         yield f"  In this dump the number is {finding['bound']}."
+    if finding["window"]:
+        yield f"  In this dump ranges have {_plural(finding['window'], 'column')} of the other row."
     if finding["scale"]:
         offset = "" if finding["offset"] is None else f" and every offset {finding['offset']}"
         unit = "block" if _is_by_block(facts) else "row"
@@ -452,6 +454,9 @@ def _decision_lines(facts: Facts) -> Iterator[str]:
             yield from device(proof)
         if outweighs and rivals["is_sure"]:
             yield score(proof)
+    elif rivals["has_rest"]:
+        yield f"{_name(best)} gives every element that is wrong. A device would not have moved so many other quotients."
+        return
     else:
         yield f"{_name(best)} does not give every element."
     if outweighs:

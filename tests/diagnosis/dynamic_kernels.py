@@ -2,7 +2,7 @@
 """Kernels of dynamic_quant, dynamic_quant_asymmetric, dynamic_block_quant and row_quant with mistakes."""
 import numpy as np
 from numeric import (HALF_ADDED, ROUNDINGS, Machine, Mistakes, f4, f8, for_tensor_cores, groups, in_type, kept, packed,
-                     read_as, read_x, reused, rounded, to_integers, with_offset)
+                     placed, read_as, read_x, reused, rounded, to_integers, with_offset)
 from numpy_operators import floats, round_to
 
 BOUNDS = {"1e-12": 1e-12, "1e-10": 1e-10, "1e-8": 1e-8, "1e-6": 1e-6, "1e-5": 1e-5, "epsilon": 2.0**-23,
@@ -51,6 +51,10 @@ def extents(v, mistakes):
         return v.reshape(1, -1), np.zeros((1, 1), int), np.zeros(rows, int)
     if "range-of-columns" in mistakes:
         return v.T, np.arange(columns)[None], np.arange(rows) % columns
+    for name, begin, end in ("range-reaches-next-row", 0, WINDOW), ("range-begins-before", -WINDOW, 0):
+        if name in mistakes:
+            at = np.arange(rows)[:, None] * columns + np.arange(begin, columns + end)
+            return v.ravel()[at.clip(0, v.size - 1)], np.arange(rows)[:, None], np.arange(rows)
     for length in 2, 4:
         if f"range-of-{length}-rows" in mistakes:
             several = np.pad(v, ((0, -rows % length), (0, 0)), mode="edge").reshape(-1, length * columns)
@@ -76,6 +80,7 @@ POWERS_OF_2 = {
     "nearer": lambda scale: np.log2(np.ldexp(1.0, np.frexp(scale)[1] - (np.frexp(scale)[0] < 0.75))),
 }
 ONE_SCALE, ONE_OFFSET = 0.0473, 7.25
+WINDOW = 3
 
 
 def other_scale(scale, mistakes, prefix, one):
@@ -187,8 +192,8 @@ def symmetric_parameters(v, greatest, arguments, machine, mistakes):
         scale, factor = machine.compute(np.divide, 1, other), other
     elif other is not scale:
         scale, factor = other, machine.compute(np.divide, 1, other)
-    returned = largest if "scale-is-largest" in mistakes else factor if "scale-is-factor" in mistakes else scale
-    return scale, factor, largest, returned_scale(kept(returned, mistakes, "scale"), mistakes)
+    result = largest if "scale-is-largest" in mistakes else factor if "scale-is-factor" in mistakes else scale
+    return scale, factor, largest, returned_scale(kept(result, mistakes, "scale"), mistakes)
 
 
 # ---- the elements ----
@@ -196,9 +201,12 @@ def symmetric_parameters(v, greatest, arguments, machine, mistakes):
 
 def taken(parameter, what, mistakes):
     """The parameter that each row or block uses."""
-    if f"scale-of-first-{what}" in mistakes:
-        return np.full_like(parameter, parameter.flat[0])
-    return np.roll(parameter, (f"scale-of-{what}-before" in mistakes) - (f"scale-of-next-{what}" in mistakes))
+    return placed(parameter, ("scale", "range"), what, mistakes)
+
+
+def returned(parameter, what, mistakes):
+    """The parameter that is returned of each row or block."""
+    return placed(parameter, ("returned", "range"), what, mistakes)
 
 
 def product(t, mistakes):
@@ -390,9 +398,10 @@ def dynamic_quant(call, greatest, machine, mistakes):
     for name, rule in SYMMETRIC_RULES.items():
         if name in mistakes:
             t, scale = rule(extremes(np.abs(ranges), mistakes)[0], v, greatest, spread, machine, mistakes)
-            return t, {"scale": scale[of_results]}
-    *parameters, returned = symmetric_parameters(ranges, greatest, call.arguments, machine, mistakes)
-    return scaled(v, *map(spread, parameters), greatest, machine, mistakes), {"scale": returned[of_results]}
+            return t, {"scale": returned(scale[of_results], "row", mistakes)}
+    *parameters, scale = symmetric_parameters(ranges, greatest, call.arguments, machine, mistakes)
+    scale = returned(scale[of_results], "row", mistakes)
+    return scaled(v, *map(spread, parameters), greatest, machine, mistakes), {"scale": scale}
 
 
 # What makes the rules of dynamic_quant.
@@ -432,7 +441,8 @@ def dynamic_quant_asymmetric(call, greatest, machine, mistakes):
         if name in mistakes:
             high, low = extremes(ranges, mistakes)
             t, scale, zero = rule(high, low, v, greatest, spread, machine, mistakes)
-            return t, {"scale": scale[of_results], "offset": zero[of_results]}
+            return t, {name: returned(parameter[of_results], "row", mistakes)
+                       for name, parameter in (("scale", scale), ("offset", zero))}
     scale, offset, factor = asymmetric_parameters(ranges, greatest, machine, mistakes)
     scale_of_v, factor_of_v, offset_of_v = map(spread, (scale, factor, offset))
     t = scaled(v, scale_of_v, factor_of_v, None, greatest, machine, mistakes)
@@ -441,7 +451,8 @@ def dynamic_quant_asymmetric(call, greatest, machine, mistakes):
     if "one-scale-returned" in mistakes:
         offset = np.full_like(offset, ONE_OFFSET)
     results = {"scale": returned_scale(scale, mistakes), "offset": offset}
-    return t, {name: kept(parameter, mistakes, "returned")[of_results] for name, parameter in results.items()}
+    return t, {name: returned(kept(parameter, mistakes, "returned")[of_results], "row", mistakes)
+               for name, parameter in results.items()}
 
 
 def dynamic_block_quant(call, greatest, machine, mistakes):
@@ -461,11 +472,12 @@ def dynamic_block_quant(call, greatest, machine, mistakes):
                 machine.most = machine.compute(np.divide, 1, machine.keeps(f4(call.arguments["min_scale"])))
             largest = np.stack([np.abs(part).max(axis=1) for part in parts], axis=1)
             t, scale = rule(largest, x, greatest, spread, machine, mistakes)
-            return t, {"scale": scale[:, columns[::block] // length]}
+            return t, {"scale": returned(scale[:, columns[::block] // length], "block", mistakes)}
     parameters = [symmetric_parameters(part, greatest, call.arguments, machine, mistakes) for part in parts]
     parameters = np.stack(parameters, axis=2)
-    *parameters, returned = parameters
-    return scaled(x, *map(spread, parameters), greatest, machine, mistakes), {"scale": returned[:, columns[::block] // length]}
+    *parameters, scale = parameters
+    scale = returned(scale[:, columns[::block] // length], "block", mistakes)
+    return scaled(x, *map(spread, parameters), greatest, machine, mistakes), {"scale": scale}
 
 
 KERNELS = {

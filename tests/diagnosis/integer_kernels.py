@@ -3,7 +3,7 @@
 import numpy as np
 from layout_mistakes import AWQ
 from numeric import (Machine, f4, f8, float64_to_type, fused, in_type, is_wide, kept, kernel_of_y, read_as,
-                     read_parameter, reused, rounded)
+                     placed, read_parameter, reused, rounded)
 from numpy_operators import add_wrapping, floats, unpack
 
 NINE_BITS, INT32 = (-256, 255), (-(2**31), 2**31 - 1)
@@ -222,7 +222,7 @@ def dequant(call, mistakes):
     factors = [of_columns(read_parameter(call.inputs["weight_scale"], "scale", mistakes), "scale", len(x), mistakes)]
     if "activation_scale" in call.inputs and "row-scale-left-out" not in mistakes:
         row_scale = call.inputs["activation_scale"].reshape(-1)
-        row_scale = moved(row_scale, mistakes, "scale-of-next-row", "scale-of-row-before", "scale-of-first-row")
+        row_scale = placed(row_scale, ["scale"], "row", mistakes)
         factors.append(row_scale[:, None])
         if "scales-first" in mistakes:
             factors = [machine.compute(np.multiply, *factors)]

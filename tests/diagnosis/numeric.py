@@ -236,3 +236,14 @@ def with_offset(v, t, factor, offset, dtype, machine, mistakes):
     if "clamp-first" in mistakes:
         t = to_integers(t, dtype, mistakes)
     return kept(machine.compute(np.add, t, offset), mistakes, "sum", "all", "operands")
+
+
+def placed(parameter, prefixes, what, mistakes):
+    """The parameter of another row or block, of one of the mistakes with these prefixes."""
+    flat, last = np.arange(parameter.size), parameter.size - 1
+    places = {f"next-{what}": np.roll(flat, -1), f"{what}-before": np.roll(flat, 1), f"first-{what}": flat * 0,
+              f"next-{what}-but-last": (flat + 1).clip(0, last), f"{what}-before-but-first": (flat - 1).clip(0, last)}
+    for name, places_of in places.items():
+        if any(f"{prefix}-of-{name}" in mistakes for prefix in prefixes):
+            return parameter.ravel()[places_of].reshape(parameter.shape)
+    return parameter
