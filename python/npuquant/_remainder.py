@@ -170,20 +170,47 @@ def _constant_lines(result: _Result, unit: str) -> Iterator[Word]:
                    bool(held[constant].sum() == held.sum()), 1)
 
 
+def _moved_text(unit: str, moved: Sequence[Tuple[int, int]], of: int) -> Tuple[str, int]:
+    """How lines that hold others are said, and the numbers it takes. moved: lines, and which ones they hold."""
+    at, other = moved[0]
+    if len(moved) == 1:
+        return f"{unit} {at} holds {unit} {other}", 1
+    if len({this - that for this, that in moved}) == 1:
+        held = np.isin(np.arange(of), [this for this, _ in moved])
+        side = "before" if at > other else "after"
+        far = f"{abs(at - other)} {side}" if abs(at - other) > 1 else side
+        return f"{lines_text(unit, _lines(held))} hold the {unit} {far}", 2
+    more = ", and so on" if len(moved) > 3 else ""
+    said = ", ".join(f"{unit} {this} holds {unit} {that}" for this, that in moved[:3])
+    return f"{len(moved)} of {of} {unit}s hold others: {said}{more}", len(moved)
+
+
+def _sources(theirs: np.ndarray, expected: np.ndarray, differing: np.ndarray) -> Iterator[Tuple[int, int]]:
+    """Differing lines, and the lines that they seem to hold: if possible, each the one at the same distance."""
+    there, here = (np.array([hash(line.tobytes()) for line in lines]) for lines in (theirs[differing], expected))
+    for distance in sorted(range(-64, 65), key=abs)[1:]:
+        exists = (differing + distance >= 0) & (differing + distance < len(here))
+        if exists.sum() > 1 and (there[exists] == here[differing[exists] + distance]).all():
+            yield from ((at, at + distance) for at in differing[exists].tolist())
+            return
+    first = {line: at for at, line in reversed(list(enumerate(here.tolist())))}
+    yield from ((at, first[line]) for at, line in zip(differing.tolist(), there.tolist()) if line in first)
+
+
 def _moved_lines(result: _Result, unit: str) -> Iterator[Word]:
-    """Rows, or columns, that hold others. A line of one value is like others by chance."""
+    """Rows, or columns, that hold others. A line of one value is like others by chance, and so is a single number that
+    is no float."""
     theirs, expected = _bits(result.theirs), _bits(result.expected)
-    differing = np.flatnonzero(result.differs.any(axis=1))
-    source = {hash(expected[at].tobytes()): at for at in range(len(expected) - 1, -1, -1)}
-    moved = [(at, source.get(hash(theirs[at].tobytes()), at)) for at in differing]
-    moved = [(at, other) for at, other in moved
-             if (theirs[at] == expected[other]).all() and (theirs[at] != theirs[at, 0]).any()]
+    if theirs.shape[1] > 1:
+        varies = (theirs != theirs[:, :1]).any(axis=1)
+    else:
+        varies = np.isfinite(result.theirs[:, 0]) & (result.theirs[:, 0] != 0) & (result.name != "y")
+    moved = [(at, other) for at, other in _sources(theirs, expected, np.flatnonzero(result.differs.any(axis=1) & varies))
+             if (theirs[at] == expected[other]).all()]
     held = np.count_nonzero(result.differs[[at for at, _ in moved]])
-    if held >= _LEAST_HELD:
-        many = f"{len(moved)} of {len(theirs)} {unit}s hold others: " if len(moved) > 1 else ""
-        more = ", and so on" if many else ""
-        yield Word(f"{unit}s-elsewhere", f"In {result.name} {many}{unit} {moved[0][0]} holds {unit} {moved[0][1]}{more}.",
-                   held == np.count_nonzero(result.differs), len(moved))
+    if held >= (_LEAST_HELD if result.name == "y" else 1):
+        text, numbers = _moved_text(unit, moved, len(theirs))
+        yield Word(f"{unit}s-elsewhere", f"In {result.name} {text}.", held == np.count_nonzero(result.differs), numbers)
 
 
 def _covered(flat: np.ndarray, stride: int, width: int, rows: int) -> np.ndarray:
@@ -193,9 +220,16 @@ def _covered(flat: np.ndarray, stride: int, width: int, rows: int) -> np.ndarray
     return np.concatenate([flat[:whole * stride].reshape(whole, stride)[:, :width].ravel(), rest])
 
 
+def _are_right(result: _Result, stride: int, width: int) -> bool:
+    """Whether most elements between such rows are as they are expected: then they are in their places."""
+    at = np.arange(result.theirs.size)
+    between = (at % stride >= width) | (at // stride >= len(result.theirs))
+    return bool(2 * np.count_nonzero(result.differs.ravel()[between]) < np.count_nonzero(between))
+
+
 def _stride_words(result: _Result) -> Iterator[Word]:
     """Rows of y, or single scales, that lie at other distances; all of what they cover counts as explained. Between the
-    rows, and behind the last, may be anything."""
+    rows, and behind the last, may be anything but rows in their places."""
     flat, expected = _bits(result.theirs).ravel(), _bits(result.expected)
     expected = expected if result.name == "y" else expected.reshape(-1, 1)
     rows, columns = expected.shape
@@ -212,16 +246,15 @@ def _stride_words(result: _Result) -> Iterator[Word]:
         width = min(stride, columns)
         theirs, usual = (_covered(each, stride, width, rows) for each in (flat, expected.ravel()))
         right = expected[:, :width].ravel()[:len(theirs)]
-        tells = right != usual
-        told = np.count_nonzero(tells)
-        if told * theirs.itemsize < _LEAST_TOLD or not _is_most(np.count_nonzero((theirs == right)[tells]), told):
+        told = np.count_nonzero(right != usual)
+        if told * theirs.itemsize < _LEAST_TOLD or (theirs != right).any() or _are_right(result, stride, width):
             continue
         text = f"In {result.name} rows lie {stride} apart and not {columns}"
         if result.name != "y":
             text = f"The {result.name}s lie {stride * flat.itemsize} bytes apart"
         elif stride < columns:
             text += f": the next one overwrites each from column {stride} on"
-        yield Word("stride", f"{text}.", bool((theirs == right).all()), 1)
+        yield Word("stride", f"{text}.", True, 1)
         return
 
 
@@ -242,15 +275,18 @@ def _clamp_words(result: _Result) -> Iterator[Word]:
 
 
 def _words(result: _Result) -> List[Word]:
-    words = list(_stride_words(result))
-    if any(word.explains_all for word in words):
-        return words
     rows, columns = result.theirs.shape
-    if not words and columns > 1 and rows <= 2**16:
-        words += [*_constant_lines(result, "row"), *_moved_lines(result, "row")]
+    words: List[Word] = []
+    if (columns > 1 or result.name != "y") and rows <= 2**16:
+        words += [*(_constant_lines(result, "row") if columns > 1 else ()), *_moved_lines(result, "row")]
     if not words and rows > 1 and columns <= 2**16:
         turned = result.turned()
         words += [*_constant_lines(turned, "column"), *_moved_lines(turned, "column")]
+    if not any(word.explains_all for word in words):
+        stride = list(_stride_words(result))
+        words = stride or words
+    if any(word.name == "stride" for word in words):
+        return words
     held = result.theirs[result.differs]
     if not words and len(held) >= _LEAST_HELD:
         words += _clamp_words(result)
@@ -418,19 +454,6 @@ def _offset_clue(call: Call, y: _Result) -> Iterator[str]:
             return
 
 
-def _distance(scale: _Result) -> int:
-    """How many rows further each differing scale is expected, if there is that row; 0 if it is not."""
-    theirs, expected, differing = scale.theirs.ravel(), scale.expected.ravel(), np.flatnonzero(scale.differs)
-    for distance in range(-64, 65):
-        at = differing + distance
-        exists = (at >= 0) & (at < len(expected))
-        if exists.sum() > 1 and all(  # a few of them tell most distances
-                _is_same("scale", theirs[differing[exists][some]], expected[at[exists][some]]).all()
-                for some in (slice(64), slice(None))):
-            return distance
-    return 0
-
-
 class _Scales:
     """The scales that the operator of a call gives to other rows of v: x times its smooth scales."""
 
@@ -504,12 +527,9 @@ def _element_alone(scales: _Scales, theirs: np.ndarray, symmetric: bool, own: sl
 
 def _source_clues(facts: Facts, call: Call, scale: _Result) -> Iterator[str]:
     """Where the scales come from."""
-    scales, theirs, distance = _Scales(call), _with_order(scale.theirs.ravel()), _distance(scale)
+    scales, theirs = _Scales(call), _with_order(scale.theirs.ravel())
     rows, columns = scales.v.shape
-    if distance:
-        yield (f"Each scale that differs is that of {abs(distance)} row{'' if abs(distance) == 1 else 's'} "
-               f"further {'down' if distance > 0 else 'up'}.")
-    elif len(theirs) == rows > 1:
+    if len(theirs) == rows > 1:
         yield from _columns_alone(scales, theirs)
     first = int(np.flatnonzero(scale.differs)[0])
     length = min(call.arguments.get("col_block_size", columns), columns)
