@@ -14,7 +14,7 @@ import numpy as np
 import npuquant
 from npuquant_cli.operators import OPERATORS
 
-from . import _native, _remainder, _report
+from . import _elsewhere, _native, _remainder, _report
 from ._arguments import BFLOAT16, shown
 from ._hard_inputs import Form, Maker
 from ._tensors import INPUTS, Result, TensorLike, Unknown, result_type, to_array
@@ -339,7 +339,20 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
     given = inspect.signature(function).bind(*args, **kwargs)
     given.apply_defaults()
     call = _remainder.Call(function, given.arguments, ours, OPERATORS[facts["operator"]])
-    return Diagnosis(_remainder.conclude({**facts, "remainder": _remainder.describe(facts, call, arrays)}))
+    return Diagnosis(_conclude(facts, call, arrays))
+
+
+def _conclude(facts: Mapping[str, Any], call: _remainder.Call,
+              actual: Sequence[Optional[np.ndarray]]) -> Mapping[str, Any]:
+    """With words for what the dump holds. Words for all that differs are better than a finding that leaves a part."""
+    words = _elsewhere.words(facts, call, actual) if facts["verdict"] in ("none", "partly") else []
+    if words and facts["verdict"] == "partly":
+        found = _conclude({**facts, "verdict": "none", "element": {**facts["element"], "hypothesis": None},
+                           "remainder": {**facts["remainder"], "expected": (None,) * 3}}, call, actual)
+        if found["verdict"] != "none":
+            return found
+        words = []
+    return _remainder.conclude({**facts, "remainder": _remainder.describe(facts, call, actual, words)})
 
 
 def admission_lines(actual: Any, operator: Operator, /, **kwargs: Any) -> Iterator[str]:

@@ -57,7 +57,7 @@ class _Result(NamedTuple):
         return self.theirs.ravel()[places], self.expected.ravel()[places]
 
 
-def _values(array: np.ndarray, dtype: str, columns: int) -> np.ndarray:
+def values_of(array: np.ndarray, dtype: str, columns: int) -> np.ndarray:
     if dtype == "quint4x2":
         array = (array.reshape(-1, 1) << np.arange(28, -4, -4, np.int32) >> 28).astype(np.int8)
     return np.ascontiguousarray(array).reshape(-1, columns)
@@ -67,7 +67,7 @@ def _bits(values: np.ndarray) -> np.ndarray:
     return values.view(f"u{values.itemsize}")
 
 
-def _is_same(name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def are_same(name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """In scales and offsets NaN equals NaN, and -0 equals 0."""
     if name == "y":
         return _bits(a) == _bits(b)
@@ -119,7 +119,7 @@ def _periods(hit: np.ndarray) -> Iterator[Tuple[int, int, int]]:
             yield period, begin, end
 
 
-def _lines(is_hit: np.ndarray) -> Dict[str, Any]:
+def lines_of(is_hit: np.ndarray) -> Dict[str, Any]:
     """Which of the rows differ, or of the columns. step: from each to the next, or 0; only lines without a step have a
     period: each is "from" to "to" more than a multiple of it."""
     hit = np.flatnonzero(is_hit)
@@ -149,7 +149,7 @@ def _tile_clue(differs: np.ndarray) -> Iterator[str]:
 # ---- words for what the dump holds ----
 
 #: Fewer differing elements may hold anything by chance.
-_LEAST_HELD = 8
+LEAST_HELD = 8
 #: Fewer bytes that tell a stride may be as expected by chance.
 _LEAST_TOLD = 12
 
@@ -162,11 +162,11 @@ def _constant_lines(result: _Result, unit: str) -> Iterator[Word]:
     """Rows, or columns, of one value; not those that are expected to have one."""
     held = np.count_nonzero(result.differs, axis=1)
     is_one, is_usual = ((bits == bits[:, :1]).all(axis=1) for bits in map(_bits, (result.theirs, result.expected)))
-    constant = is_one & ~is_usual & (held >= _LEAST_HELD)
+    constant = is_one & ~is_usual & (held >= LEAST_HELD)
     if constant.any() and len(np.unique(_bits(result.theirs)[constant, 0])) == 1:
         is_are = f"is a {unit}" if np.count_nonzero(constant) == 1 else f"are {unit}s"
         value = _value_text(result.dtype, result.theirs[constant][0, 0])
-        yield Word(f"constant-{unit}s", f"In {result.name} {lines_text(unit, _lines(constant))} {is_are} of {value}.",
+        yield Word(f"constant-{unit}s", f"In {result.name} {lines_text(unit, lines_of(constant))} {is_are} of {value}.",
                    bool(held[constant].sum() == held.sum()), 1)
 
 
@@ -179,7 +179,7 @@ def _moved_text(unit: str, moved: Sequence[Tuple[int, int]], of: int) -> Tuple[s
         held = np.isin(np.arange(of), [this for this, _ in moved])
         side = "before" if at > other else "after"
         far = f"{abs(at - other)} {side}" if abs(at - other) > 1 else side
-        return f"{lines_text(unit, _lines(held))} hold the {unit} {far}", 2
+        return f"{lines_text(unit, lines_of(held))} hold the {unit} {far}", 2
     more = ", and so on" if len(moved) > 3 else ""
     said = ", ".join(f"{unit} {this} holds {unit} {that}" for this, that in moved[:3])
     return f"{len(moved)} of {of} {unit}s hold others: {said}{more}", len(moved)
@@ -205,10 +205,11 @@ def _moved_lines(result: _Result, unit: str) -> Iterator[Word]:
         varies = (theirs != theirs[:, :1]).any(axis=1)
     else:
         varies = np.isfinite(result.theirs[:, 0]) & (result.theirs[:, 0] != 0) & (result.name != "y")
-    moved = [(at, other) for at, other in _sources(theirs, expected, np.flatnonzero(result.differs.any(axis=1) & varies))
+    differing = np.flatnonzero(result.differs.any(axis=1) & varies)
+    moved = [(at, other) for at, other in _sources(theirs, expected, differing)
              if (theirs[at] == expected[other]).all()]
     held = np.count_nonzero(result.differs[[at for at, _ in moved]])
-    if held >= (_LEAST_HELD if result.name == "y" else 1):
+    if held >= (LEAST_HELD if result.name == "y" else 1):
         text, numbers = _moved_text(unit, moved, len(theirs))
         yield Word(f"{unit}s-elsewhere", f"In {result.name} {text}.", held == np.count_nonzero(result.differs), numbers)
 
@@ -288,10 +289,10 @@ def _words(result: _Result) -> List[Word]:
     if any(word.name == "stride" for word in words):
         return words
     held = result.theirs[result.differs]
-    if not words and len(held) >= _LEAST_HELD:
+    if not words and len(held) >= LEAST_HELD:
         words += _clamp_words(result)
     is_said = any(word.explains_all for word in words)
-    if not is_said and len(held) >= _LEAST_HELD and (_bits(held) == _bits(held)[0]).all():
+    if not is_said and len(held) >= LEAST_HELD and (_bits(held) == _bits(held)[0]).all():
         value = _value_text(result.dtype, held[0])
         saturates = result.dtype in _LIMITS and held[0] in _LIMITS[result.dtype]  # so other mistakes leave the same
         words.insert(0, Word("constant", f"{result.name} is {value} in every element that differs.", not saturates, 1))
@@ -445,8 +446,9 @@ def _offset_clue(call: Call, y: _Result) -> Iterator[str]:
     offsets = np.nan_to_num(np.rint(apart / units)).astype(np.float32)
     one = np.full_like(offsets, _median(offsets))
     for values in [one, offsets] if len(theirs) >= _LEAST_OF_CHANNEL else [one]:
-        made = call.function(**{**given, names["OFFSET"]: from_float(values, kind)})
-        if _is_same("y", _values(made, y.dtype, y.theirs.shape[1]), y.theirs).all():
+        shaped = from_float(values, kind).reshape(-1 if "GROUPS" in names else scales.shape)
+        made = call.function(**{**given, names["OFFSET"]: shaped})
+        if are_same("y", values_of(made, y.dtype, y.theirs.shape[1]), y.theirs).all():
             for_each, said = (" for each channel", values[:4]) if values is offsets else ("", values[:1])
             more = " and so on" if for_each and channels > 4 else ""
             yield (f"The call has no {names['OFFSET'].replace('_', ' ')}{for_each}, and with "
@@ -454,7 +456,7 @@ def _offset_clue(call: Call, y: _Result) -> Iterator[str]:
             return
 
 
-class _Scales:
+class Scales:
     """The scales that the operator of a call gives to other rows of v: x times its smooth scales."""
 
     def __init__(self, call: Call):
@@ -491,7 +493,7 @@ def _least(most: int, holds: Callable[[int], bool]) -> int:
     return least
 
 
-def _columns_alone(scales: _Scales, theirs: np.ndarray) -> Iterator[str]:
+def _columns_alone(scales: Scales, theirs: np.ndarray) -> Iterator[str]:
     """The first or last columns that alone give all scales. Of several numbers of columns, takes the multiple of the
     largest power of two."""
     columns = scales.v.shape[1]
@@ -511,7 +513,7 @@ def _columns_alone(scales: _Scales, theirs: np.ndarray) -> Iterator[str]:
             return
 
 
-def _element_alone(scales: _Scales, theirs: np.ndarray, symmetric: bool, own: slice, near: np.ndarray) -> Tuple[str, int]:
+def _element_alone(scales: Scales, theirs: np.ndarray, symmetric: bool, own: slice, near: np.ndarray) -> Tuple[str, int]:
     """The first of some elements that as an extreme gives a scale, and which extreme. Else of no extreme.
 
     own: the elements of the scale; near: where to look."""
@@ -527,7 +529,7 @@ def _element_alone(scales: _Scales, theirs: np.ndarray, symmetric: bool, own: sl
 
 def _source_clues(facts: Facts, call: Call, scale: _Result) -> Iterator[str]:
     """Where the scales come from."""
-    scales, theirs = _Scales(call), _with_order(scale.theirs.ravel())
+    scales, theirs = Scales(call), _with_order(scale.theirs.ravel())
     rows, columns = scales.v.shape
     if len(theirs) == rows > 1:
         yield from _columns_alone(scales, theirs)
@@ -582,11 +584,12 @@ def _clues(facts: Facts, call: Call, results: Sequence[_Result]) -> Iterator[str
 
 
 @np.errstate(all="ignore")
-def describe(facts: Facts, call: Call, actual: Sequence[Any]) -> Dict[str, Any]:
+def describe(facts: Facts, call: Call, actual: Sequence[Any], others: Sequence[Word]) -> Dict[str, Any]:
     """The places of what nothing explains, words for what is there, and clues, which are sentences, those of the words
     too; no words and clues if the dump is within the device's division.
 
-    facts: of _native; actual: the dump's results, with None for what is not compared."""
+    facts: of _native; actual: the dump's results, with None for what is not compared; others: words for all that
+    differs."""
     said: Dict[str, Any] = {name: {"elements": 0} for name in _RESULTS}
     results: List[_Result] = []
     compared = [each for each in zip(call.ours, actual, facts["remainder"]["expected"]) if each[1] is not None]
@@ -595,25 +598,28 @@ def describe(facts: Facts, call: Call, actual: Sequence[Any]) -> Dict[str, Any]:
             continue
         name, dtype = result["name"], result["dtype"]
         right = right if given is None else np.frombuffer(given, right.dtype)
-        theirs, expected = (_values(each, dtype, result["columns"]) for each in (array, right))
-        differs = ~_is_same(name, theirs, expected)
+        theirs, expected = (values_of(each, dtype, result["columns"]) for each in (array, right))
+        differs = ~are_same(name, theirs, expected)
         elements = np.count_nonzero(differs)
         if elements:
-            said[name] = {"elements": elements, "rows": _lines(differs.any(axis=1)),
-                          "columns": _lines(differs.any(axis=0))}
+            said[name] = {"elements": elements, "rows": lines_of(differs.any(axis=1)),
+                          "columns": lines_of(differs.any(axis=0))}
             results.append(_Result(name, dtype, theirs, expected, differs))
     said.update(words=[], clues=[])
     if facts["verdict"] != "admissible":
         words = [word for result in results for word in _words(result)
                  if not (result.name == "y" and facts["is_one_value"])]
-        said["words"] = [word._replace(explains_all=word.explains_all and len(results) == 1) for word in words]
-        said["clues"] = [word.text for word in words] + list(_clues(facts, call, results))
+        words = [word._replace(explains_all=word.explains_all and len(results) == 1) for word in words]
+        said["words"] = [*words, *others]
+        said["clues"] = [word.text for word in said["words"]] + list(_clues(facts, call, results))
     return said
 
 
 # ---- a verdict of words ----
 
 _ADVICE = {
+    "groups-elsewhere": "Check how the ends of groups are read, and which scales each group is given.",
+    "row-": "Check where each row begins and ends, and when its parameters are loaded.",
     "clamped": "Check the bounds to which the kernel clamps, and whether it clamps twice.",
     "constant": "Something else wrote there, or nothing did: compare the places with the kernel's blocks.",
     "elsewhere": "Check how rows and columns are numbered where results are stored.",

@@ -345,6 +345,87 @@ def test_decisions(verdict, name, actual, call):
     assert words.endswith(DECISIONS[verdict, name].format(score=score, other=f"{(rivals or {}).get('other_cause', 0):.1f}"))
 
 
+ROWS = (np.random.default_rng(5).normal(size=(12, 64)) * np.linspace(1, 3, 12)[:, None]).astype(np.float32)
+ONES = np.linspace(0.02, 0.05, 12, dtype=np.float32)
+SUMS, WEIGHTS = np.rint(ROWS * 9999).astype(np.int32), np.linspace(1, 2, 64, dtype=np.float32) / 1000
+EXPERTS, ENDS = np.random.default_rng(6).uniform(10, 30, (4, 64)).astype(np.float32), np.array([2, 5, 9, 12])
+OWN = np.repeat(np.arange(4), np.diff(ENDS, prepend=0))
+
+
+def codes(values):
+    return np.clip(np.rint(values), -128, 127).astype(np.int8)
+
+
+def shared(where, by):
+    """y, and for a dynamic operator its scales, of a kernel that there takes what belongs to the row so many before."""
+    factors = np.float32(127) / abs(ROWS).max(axis=1)
+    y, scale = npuquant.npu_dynamic_quant(ROWS)
+    y[where] = codes(ROWS * np.roll(factors, by)[:, None])[where]
+    return (y, scale), ("npu_dynamic_quant", ROWS)
+
+
+def shared_scale(where, by, *, divides):
+    per_row = ONES if divides else 1 / ONES[:, None]
+    call = "npu_quantize", ROWS, per_row, None, "int8", 0 if divides else -2, divides
+    y = npuquant.npu_quantize(*call[1:])
+    moved = np.roll(per_row, by, axis=0).reshape(-1, 1)
+    y[where] = codes(ROWS / moved if divides else ROWS * moved)[where]
+    return y, call
+
+
+def shared_sums(where, by):
+    call = "dequant", SUMS, WEIGHTS, ONES
+    y = npuquant.dequant(*call[1:])
+    y[where] = (SUMS.astype(np.float32) * WEIGHTS * np.roll(ONES, by)[:, None])[where]
+    return y, call
+
+
+def grouped(groups):
+    """y of a kernel that takes these groups' scales for the rows."""
+    return codes(ROWS * EXPERTS[groups]), ("npu_group_quant", ROWS, EXPERTS, ENDS)
+
+
+def grouped_tokens(groups):
+    v = ROWS * EXPERTS[groups]
+    largest = abs(v).max(axis=1)
+    y = codes(v * (np.float32(127) / largest)[:, None])
+    options = {"smooth_scales": EXPERTS, "group_index": ENDS}
+    return (y, largest * np.float32(1 / 127)), ("npu_dynamic_quant", ROWS, options)
+
+
+@pytest.mark.parametrize(
+    ("dump", "says"),
+    [
+        (shared(np.s_[1:, :3], 1),
+         "in y columns 0 to 2 are x times the factor of the row before, in each row but the first."),
+        (shared(np.s_[:-1, -5:], -1),
+         "in y columns 59 to 63 are x times the factor of the row after, in each row but the last."),
+        (shared_scale(np.s_[1:, :4], 1, divides=True),
+         "in y columns 0 to 3 take the scale of the row before, in each row but the first."),
+        (shared_scale(np.s_[3:7, -16:], -1, divides=False),
+         "in y columns 48 to 63 take the scale of the row after, in rows 3 to 6 of 12."),
+        (shared_sums(np.s_[1:, :3], 1),
+         "in y columns 0 to 2 take the activation scale of the row before, in each row but the first."),
+        (grouped(3 - OWN), "rows take the groups in reverse order."),
+        (grouped(np.repeat(np.arange(4), [3, 4, 3, 2])), "rows take the sizes of groups in reverse order."),
+        (grouped(np.array([2, 1, 3, 0])[OWN]),
+         "group 0 takes group 2's scales, group 2 takes group 3's scales, group 3 takes group 0's scales."),
+        (grouped(changed(changed(OWN, 6, value=1), slice(3, 5), value=3)),
+         "rows 3 to 4 take group 3's scales, row 6 takes group 1's scales."),
+        (grouped_tokens(3 - OWN), "rows take the groups in reverse order."),
+        (grouped_tokens(np.array([0, 2, 1, 3])[OWN]), "group 1 takes group 2's scales, group 2 takes group 1's scales."),
+    ],
+)
+def test_parameters_of_others(dump, says):
+    """Rows, or columns of them, with the parameters of other rows, whichever results are given."""
+    actual, call = dump
+    dumps = [actual, (actual[0], None)] if isinstance(actual, tuple) else [actual]
+    for given in dumps:
+        options = call[-1] if isinstance(call[-1], dict) else {}
+        found = npuquant.diagnose(given, *call[:len(call) - bool(options)], **options)
+        assert found.verdict == "explained" and f"the kernel leaves this: {says}" in " ".join(str(found).split())
+
+
 def test_pairs_that_were_not_tried():
     facts = {**npuquant.diagnose(RIGHT, *CALL)._facts, "untried_pairs": 7}
     assert "\n  7 pairs of hypotheses were not tried: " in _report.summary_text(facts)
