@@ -92,11 +92,11 @@ def run_doctest(block, page, variables):
 
 
 def hypotheses_table():
-    """The hypotheses that `npuquant hypotheses` lists. quant-matmul shares those of dequant and requant."""
+    """The hypotheses that `npuquant hypotheses` lists. quant-matmul shares those of dequant and requant, and has others."""
     listed = subprocess.run(["npuquant", "hypotheses", "--json"], stdout=subprocess.PIPE, check=True, timeout=60).stdout
     lines = ["| hypothesis | the kernel ... | what to do | operators |", "|---|---|---|---|"]
     for entry in json.loads(listed):
-        operators = [f"`{name}`" for name in entry["operators"] if name != "quant-matmul"]
+        operators = [f"`{name}`" for name in entry["operators"] if name != "quant-matmul" or len(entry["operators"]) == 1]
         words = [re.sub(r"[|<*]", r"\\\g<0>", entry[key]) for key in ("what", "advice")]
         names = "all" if len(operators) == len(OPERATORS) + 1 else ", ".join(operators)  # row-quant, too
         lines.append(f"| `{entry['name']}` | {words[0]} | {words[1]} | {names} |")

@@ -14,7 +14,7 @@ import numpy as np
 import npuquant
 from npuquant_cli.operators import OPERATORS
 
-from . import _elsewhere, _native, _remainder, _report
+from . import _elsewhere, _native, _products, _remainder, _report
 from ._arguments import BFLOAT16, shown
 from ._hard_inputs import Form, Maker
 from ._tensors import INPUTS, Result, TensorLike, Unknown, result_type, to_array
@@ -296,8 +296,8 @@ def _take_actual(argument: str, actual: Any, ours: np.ndarray) -> np.ndarray:
 
 
 def _call_and_actual(actual: Any, operator: Operator, args: Sequence[Any],
-                     kwargs: Mapping[str, Any]) -> Tuple[Any, Tuple[np.ndarray, ...], Tuple[Optional[np.ndarray], ...]]:
-    """The call for _native, its results, and a kernel's results as _native compares them."""
+                     kwargs: Mapping[str, Any]) -> Tuple[Kept, Tuple[np.ndarray, ...], Tuple[Optional[np.ndarray], ...]]:
+    """The call that is kept, its results, and a kernel's results as _native compares them."""
     function = _function(operator)
     result, kept = _keep(function, args, kwargs)
     ours = result if isinstance(result, tuple) else (result,)
@@ -311,7 +311,7 @@ def _call_and_actual(actual: Any, operator: Operator, args: Sequence[Any],
                        for i, each in enumerate(actual))
     else:
         arrays = (_take_actual("actual", actual, result),)
-    return kept.call, ours, arrays
+    return kept, ours, arrays
 
 
 def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator: Operator, /, *args: Any,
@@ -324,7 +324,7 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
     Args:
         actual: the kernel's result, an array or tensor of the type and shape of the operator's. For an operator with
             several results, a tuple, with None for each result that is not compared.
-        operator: a function of this package, or its name. For npu_quant_matmul() only the steps after the sums count.
+        operator: a function of this package, or its name. int32 sums of npu_quant_matmul() have no steps.
         args, kwargs: the arguments of the operator.
 
     >>> x = np.arange(128, dtype=np.float32) / 2
@@ -334,10 +334,12 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
     ('explained', 'half-away')
     """
     kept, ours, arrays = _call_and_actual(actual, operator, args, kwargs)
-    facts = _native.diagnose(kept, arrays, get_num_threads())
+    facts: Mapping[str, Any] = _native.diagnose(kept.call, arrays, get_num_threads())
     function = _function(operator)
     given = inspect.signature(function).bind(*args, **kwargs)
     given.apply_defaults()
+    if function is npuquant.npu_quant_matmul:
+        facts = _products.weigh(facts, kept, given.arguments, arrays[0])
     call = _remainder.Call(function, given.arguments, ours, OPERATORS[facts["operator"]])
     return Diagnosis(_conclude(facts, call, arrays))
 
@@ -357,8 +359,8 @@ def _conclude(facts: Mapping[str, Any], call: _remainder.Call,
 
 def admission_lines(actual: Any, operator: Operator, /, **kwargs: Any) -> Iterator[str]:
     """The command's lines about differences that the device's division may make."""
-    call, _, arrays = _call_and_actual(actual, operator, (), kwargs)
-    return _report.admission_lines(_native.admission(call, arrays, get_num_threads()))
+    kept, _, arrays = _call_and_actual(actual, operator, (), kwargs)
+    return _report.admission_lines(_native.admission(kept.call, arrays, get_num_threads()))
 
 
 def explain(operator: Operator, /, *args: Any, at: Union[Place, List[Place]], **kwargs: Any) -> Explanation:
@@ -397,6 +399,11 @@ def explain(operator: Operator, /, *args: Any, at: Union[Place, List[Place]], **
     return Explanation(elements)
 
 
+def hypotheses_table() -> List[Tuple[Dict[str, str], List[str]]]:
+    """All hypotheses, each with the operators that it is for."""
+    return _native.hypotheses() + _products.HYPOTHESES
+
+
 def hypotheses(operator: Operator) -> Tuple[Hypothesis, ...]:
     """The mistakes that diagnose() knows of an operator.
 
@@ -405,9 +412,10 @@ def hypotheses(operator: Operator) -> Tuple[Hypothesis, ...]:
     >>> hypotheses("npu_quantize")[0].what
     'leaves the last columns of a row untouched'
     """
-    steps = _steps()[_function(operator).__name__]
-    return tuple(dict.fromkeys(_read(Hypothesis, hypothesis) for name in steps
-                               for hypothesis, operators in _native.hypotheses() if name in operators))
+    function = _function(operator).__name__
+    return tuple(dict.fromkeys(_read(Hypothesis, hypothesis)
+                               for name in (function.replace("npu_", ""), *_steps()[function])
+                               for hypothesis, operators in hypotheses_table() if name in operators))
 
 
 def _seed(seed: Any) -> int:

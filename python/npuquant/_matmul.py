@@ -33,14 +33,18 @@ def _unpack(words: np.ndarray) -> np.ndarray:
     return values.reshape(*words.shape[:-1], 8 * words.shape[-1])
 
 
+def unpacked(x1: np.ndarray, x2: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    """The values of two matrices: both are int8, or both are int32 words of int4."""
+    if x1.dtype != np.int32:
+        return x1, x2
+    if x2.shape[-2] == x1.shape[-1]:  # words along K: see product_columns()
+        return _unpack(x1), _unpack(x2.swapaxes(-1, -2)).swapaxes(-1, -2)
+    return _unpack(x1), _unpack(x2)
+
+
 def product(x1: np.ndarray, x2: np.ndarray, shape: Tuple[int, ...]) -> np.ndarray:
     """x1 @ x2 as int32, modulo 2^32, of the product's shape. Both are int8, or both are int32 words of int4."""
-    if x1.dtype == np.int32:
-        if x2.shape[-2] == x1.shape[-1]:  # words along K: see product_columns()
-            x2 = _unpack(x2.swapaxes(-1, -2)).swapaxes(-1, -2)
-        else:
-            x2 = _unpack(x2)
-        x1 = _unpack(x1)
+    x1, x2 = unpacked(x1, x2)
     y = np.zeros(shape, np.int32)
     K, N = x2.shape[-2:]
     if math.prod(x2.shape[:-2]) == 1:  # one matrix for all rows

@@ -510,7 +510,7 @@ def hypotheses_json(table: Iterable[Tuple[Mapping[str, str], Sequence[str]]], co
     joined: Dict[Tuple[str, str, str], List[str]] = {}
     for hypothesis, operators in table:
         joined.setdefault((hypothesis["name"], hypothesis["what"], hypothesis["advice"]), []).extend(operators)
-    said = ({"name": name, "operators": [each for each in commands if set(operators).intersection(operators_of(each))],
+    said = ({"name": name, "operators": [each for each in commands if set(operators).intersection((*operators_of(each), each.replace("-", "_")))],
              "what": what, "advice": advice} for (name, what, advice), operators in joined.items())
     return [each for each in said if command is None or command in each["operators"]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import operator
-from typing import Any, Iterator, List, NamedTuple, Optional
+from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
 
 from . import _native
 
@@ -39,7 +39,13 @@ class Kept(NamedTuple):
 
     name: str
     call: Any  # for _native
-    words: bool  # the result is words of eight int4
+    function: Any  # of _native
+    arguments: Tuple[Any, ...]  # the inputs and options, the result, and whether it is words
+
+    @property
+    def words(self) -> bool:
+        """Whether the result is words of eight int4."""
+        return bool(self.arguments[-1])
 
 
 _kept: contextvars.ContextVar[Optional[List[Kept]]] = contextvars.ContextVar("npuquant_kept", default=None)
@@ -63,4 +69,4 @@ def run(function: Any, *arguments: Any) -> None:
         function(*arguments, _threads)
     else:
         call = _native.keep(function.__self__, arguments, _threads)
-        kept.append(Kept(function.__name__, call, arguments[-1]))
+        kept.append(Kept(function.__name__, call, function, arguments))

@@ -402,7 +402,7 @@ def choose_backend(name: str) -> None:
 
 
 def list_hypotheses(given: argparse.Namespace) -> int:
-    table = _native.hypotheses()
+    table = _diagnosis.hypotheses_table()
     if given.json:
         print_text(json.dumps(_report.hypotheses_json(table, options.OPERATORS, given.operator)) + "\n")
     else:

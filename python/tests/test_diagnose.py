@@ -401,6 +401,96 @@ def test_quant_matmul():
             npuquant.explain("npu_quant_matmul", batches, x2, scale, bias=many, at=(0, 0, 0))
 
 
+def saturated(sums):
+    return np.clip(sums, -32768, 32767)
+
+
+def stepwise(a, b):
+    sums = 0
+    for k in range(a.shape[-1]):
+        sums = saturated(sums + a[..., k, None] * b[k])
+    return sums
+
+
+def overlapping(a, b, tile):
+    whole = a.shape[-1] // tile * tile
+    return a[..., :whole] @ b[:whole] + a[..., -tile:] @ b[-tile:]
+
+
+#: The sums of faulty products, from int64, and the bits of an element.
+PRODUCTS = {
+    "sums-saturated": lambda a, b, bits: stepwise(a, b),
+    "sums-saturated-last": lambda a, b, bits: saturated(a @ b),
+    "sums-wrapped": lambda a, b, bits: (a @ b + 32768) % 65536 - 32768,
+    "k-tail-16-left-out": lambda a, b, bits: a[..., :112] @ b[:112],
+    "k-tail-32-left-out": lambda a, b, bits: a[..., :96] @ b[:96],
+    "k-tail-64-left-out": lambda a, b, bits: a[..., :64] @ b[:64],
+    "k-tail-16-overlaps": lambda a, b, bits: overlapping(a, b, 16),
+    "k-tail-32-overlaps": lambda a, b, bits: overlapping(a, b, 32),
+    "k-tail-64-overlaps": lambda a, b, bits: overlapping(a, b, 64),
+    "k-first-left-out": lambda a, b, bits: a[..., 1:] @ b[1:],
+    "k-last-left-out": lambda a, b, bits: a[..., :-1] @ b[:-1],
+    "k-twice": lambda a, b, bits: 2 * (a @ b),
+    "x1-unsigned": lambda a, b, bits: np.where(a < 0, a + 2**bits, a) @ b,
+    "x2-unsigned": lambda a, b, bits: a @ np.where(b < 0, b + 2**bits, b),
+    "x1-zero-point": lambda a, b, bits: (a + 2**bits // 2) @ b,
+    "x2-zero-point": lambda a, b, bits: a @ (b + 2**bits // 2),
+    "x2-transposed": lambda a, b, bits: a @ b.T,
+}
+
+
+def multiplied(x1, x2, sums, bits=8, **options):
+    """The call, and the results of a product with these sums."""
+    rng = np.random.default_rng(3)
+    scale, rows, bias = rng.uniform(1, 2, x2.shape[1]).astype(f4) / 2000, rng.uniform(1, 2, x1.shape[-2]).astype(f4), None
+    if options.pop("bias", False):
+        bias = rng.integers(-999, 999, x2.shape[1], dtype="i4")
+    sums = sums(x1.astype("i8"), x2.astype("i8"), bits).astype("i4")
+    if "output_dtype" in options:
+        options["pertoken_scale"] = rows
+        actual = npuquant.dequant(sums, scale, np.broadcast_to(rows, sums.shape[:-1]), bias, dtype=options["output_dtype"])
+    else:
+        actual = npuquant.requant(sums, npuquant.npu_trans_quant_param(scale), bias)
+    return actual, scale, {**options, "bias": bias}
+
+
+@pytest.mark.parametrize("mistake", PRODUCTS)
+@pytest.mark.parametrize(("shape", "options"), [((12, 120), {"output_dtype": "float16", "bias": True}),
+                                                ((3, 4, 120), {"bias": True}), ((12, 120), {})])
+def test_a_mistake_in_a_product_is_named(mistake, shape, options):
+    rng = np.random.default_rng(2)
+    x1, x2 = rng.integers(-128, 128, shape, dtype="i1"), rng.integers(-128, 128, (120, 120), dtype="i1")
+    actual, scale, given = multiplied(x1, x2, PRODUCTS[mistake], **options)
+    found = npuquant.diagnose(actual, "npu_quant_matmul", x1, x2, scale, **given)
+    assert (found.verdict, names(found.first_place)[0]) == ("explained", mistake)
+    assert found.findings[0].hypotheses[0] in npuquant.hypotheses("npu_quant_matmul")
+    assert found.element.hypothesis == found.element.dump != found.element.definition
+    assert found.findings[0].explained == found.results[0].differing
+
+
+def test_products_of_int4():
+    rng = np.random.default_rng(2)
+    x1, x2 = rng.integers(-8, 8, (12, 120)), rng.integers(-8, 8, (120, 120))
+    for mistake in PRODUCTS:
+        actual, scale, given = multiplied(x1, x2, PRODUCTS[mistake], 4, output_dtype="float16")
+        found = npuquant.diagnose(actual, "npu_quant_matmul", expected.pack(x1), expected.pack(x2), scale, **given)
+        few = mistake.startswith("sums-")  # sums of int4 have less than 16 bits here
+        assert found.verdict == "equal" if few else names(found.first_place)[0] == mistake
+
+
+def test_right_products_and_others():
+    """Right sums, noise, and memory that was never written are no mistake in the product."""
+    rng = np.random.default_rng(2)
+    x1, x2 = rng.integers(-128, 128, (12, 40), dtype="i1"), rng.integers(-128, 128, (40, 40), dtype="i1")
+    for sums, verdict, name in ((np.matmul, "equal", None), (lambda a, b: rng.integers(-99999, 99999, (12, 40)), "none", None),
+                                (lambda a, b: np.zeros((12, 40)), "explained", "rows-untouched")):
+        actual, scale, given = multiplied(x1, x2, lambda a, b, bits, sums=sums: sums(a, b), output_dtype="bfloat16")
+        found = npuquant.diagnose(actual, "npu_quant_matmul", x1, x2, scale, **given)
+        assert (found.verdict, names(found.first_place)[:1]) == (verdict, [name] * (name is not None))
+    only = set(npuquant.hypotheses("npu_quant_matmul")) - set(npuquant.hypotheses("dequant") + npuquant.hypotheses("requant"))
+    assert {each.name for each in only} == set(PRODUCTS)
+
+
 @pytest.mark.parametrize(
     ("error", "says", "actual"),
     [
