@@ -338,9 +338,13 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
     function = _function(operator)
     given = inspect.signature(function).bind(*args, **kwargs)
     given.apply_defaults()
-    if function is npuquant.npu_quant_matmul:
-        facts = _products.weigh(facts, kept, given.arguments, arrays[0])
-    call = _remainder.Call(function, given.arguments, ours, OPERATORS[facts["operator"]])
+    arguments = given.arguments
+    if function is npuquant.npu_quant_matmul:  # from here on it is the step after the product
+        facts = _products.weigh(facts, kept, arguments, arrays[0])
+        function = function_of(kept.name)
+        arguments = {**dict(zip(inspect.signature(function).parameters, kept.arguments[:-2])),
+                     "dtype": facts["results"][0]["dtype"]}
+    call = _remainder.Call(function, arguments, ours, OPERATORS[facts["operator"]])
     return Diagnosis(_conclude(facts, call, arrays))
 
 

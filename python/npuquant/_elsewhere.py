@@ -67,10 +67,8 @@ def _parameters_of_rows(call: Call) -> Tuple[str, str, str]:
         if scales.size > 1 and (given["div_mode"] or given["axis"] == -2):
             return "scale" if given["zero_points"] is None else "scale and zero point", "input", "take"
     if call.operator.name == "dequant":
-        data = "x1" if "x1" in given else "x"
-        rows = given.get("activation_scale", given.get("pertoken_scale"))
-        if rows is not None and np.shape(given[data])[:-1] == call.ours[0].shape[:-1]:
-            return "activation scale", data, "take"
+        if given["activation_scale"] is not None:
+            return "activation scale", "x", "take"
     if call.operator.name in ("dynamic_quant", "dynamic_quant_asymmetric") and given["quant_mode"] == "pertoken":
         return "factor" if len(call.ours) == 2 else "factor and offset", "", "are x times"
     return "", "", ""
