@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import html
+import itertools
 import json
 import re
 import sys
@@ -342,6 +343,43 @@ def test_results_that_are_not_compared():
         found = npuquant.diagnose(actual, call.function, **call.hard_call)
         assert [result.name for result in found.results] == compared
         assert names(found.first_place) == ["scale-divided", *others] * ("scale" in compared)
+
+
+def fewer(results):
+    """The results with y, and with some of the others or all."""
+    y, *others = results
+    for count in range(len(others) + 1):
+        for given in itertools.combinations(others, count):
+            yield {name: array if name in (y, *given) else None for name, array in results.items()}
+
+
+@pytest.mark.parametrize("operator", [name for name, facts in operators.OPERATORS.items() if len(facts.results) > 1])
+def test_more_results_are_no_worse(operator):
+    """What y alone names is named with the scales of the same kernel, too."""
+    call = Call(operator, (16, 64))
+    for mistake in call.mistakes:
+        found = [call.diagnosis(results) for results in fewer(run(call, {mistake}))]
+        if found[0].verdict in GIVEN:
+            assert all(each.verdict in GIVEN for each in found[1:]), mistake
+        assert not call.alike(mistake) or mistake in names(found[-1].first_place), mistake
+
+
+@pytest.mark.parametrize("operator", ["dynamic_quant", "dynamic_quant_asymmetric"])
+@pytest.mark.parametrize(("mistake", "own", "by"), [("scale-of-row-before", 0, 1), ("scale-of-next-row", -1, -1)])
+@pytest.mark.parametrize("dtype", ["int8", "quint4x2"])
+def test_a_row_late(operator, mistake, own, by, dtype):
+    """The first row, or the last, keeps its own scale. The kernel returns the right scales, or those that it took."""
+    call = Call(operator, (24, 96), dtype=dtype)
+    right, wrong = run(call, set()), run(call, {mistake})
+    wrong["y"][own] = right["y"][own]
+    late = {name: np.roll(array, by) for name, array in right.items() if name != "y"}
+    for name, array in late.items():
+        array[own] = right[name][own]
+    for given in fewer({**right, "y": wrong["y"]}), fewer({**wrong, **late}):
+        for results in given:
+            found = call.diagnosis(results)
+            assert found.verdict == "explained"
+            assert re.match(f"{mistake} in rows|row-{'before' if by == 1 else 'after'}", found.findings[0].name)
 
 
 def test_int4_and_strides():
