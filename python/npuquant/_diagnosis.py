@@ -338,7 +338,7 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
     function = _function(operator)
     given = inspect.signature(function).bind(*args, **kwargs)
     given.apply_defaults()
-    arguments = given.arguments
+    arguments: Mapping[str, Any] = given.arguments
     if function is npuquant.npu_quant_matmul:  # from here on it is the step after the product
         facts = _products.weigh(facts, kept, arguments, arrays[0])
         function = function_of(kept.name)
