@@ -233,33 +233,52 @@ static PyObject *describe_part(const struct part *part)
                          KEY("begin", part->begin), KEY("end", part->end), KEY("of", part->of));
 }
 
+/* Adds a number to a dictionary; *numbers is null after an exception. */
+static void add_number(PyObject **numbers, const char *name, PyObject *number)
+{
+    if (*numbers && (!number || PyDict_SetItemString(*numbers, name, number) != 0)) {
+        Py_CLEAR(*numbers);
+    }
+    Py_XDECREF(number);
+}
+
+/* What is read off the dump. */
+static PyObject *describe_numbers(const struct variant *variant)
+{
+    PyObject *numbers = PyDict_New();
+
+    if (variant_has_other_bound(variant)) {
+        add_number(&numbers, "bound", PyFloat_FromDouble(variant->bound.value));
+    }
+    if (variant_has_window(variant)) {
+        add_number(&numbers, "window", PyLong_FromSize_t(variant->window));
+    }
+    if (variant_has_one_scale(variant)) {
+        add_number(&numbers, "scale", PyFloat_FromDouble(variant->scale.value));
+    }
+    if (variant_has_one_scale(variant) && !isnan(variant->offset.value)) {
+        add_number(&numbers, "offset", PyFloat_FromDouble(variant->offset.value));
+    }
+    return numbers;
+}
+
 static PyObject *describe_findings(const struct call *call, const struct diagnosis *d)
 {
     PyObject *findings = PyList_New(0);
 
     for (int i = 0; findings && i < d->count; i++) {
         const struct finding *finding = &d->findings[i];
-        const bool has_bound = variant_has_other_bound(&finding->variant);
-        const bool has_scale = variant_has_one_scale(&finding->variant);
         PyObject *made = PyList_New(0);
         for (int k = 0; made && k < 2 && finding->hypotheses[k]; k++) {
             append(&made, describe_hypothesis(finding->hypotheses[k]));
         }
-        append(&findings,
-               Py_BuildValue("{s:N,s:n,s:n,s:n,s:d,s:d,s:d,s:N,s:N,s:N,s:N,s:N,s:N}", KEY("hypotheses", made),
-                             KEY("explained", finding->explained), KEY("unexplained", finding->unexplained),
-                             KEY("newly_wrong", finding->newly_wrong), KEY("prior", finding->prior),
-                             KEY("gained", finding->gained), KEY("score", finding_score(finding)),
-                             KEY("layout", describe_layout(call, &finding->variant)),
-                             KEY("bound", has_bound ? PyFloat_FromDouble(finding->variant.bound.value) : none()),
-                             KEY("window", variant_has_window(&finding->variant)
-                                               ? PyLong_FromSize_t(finding->variant.window)
-                                               : none()),
-                             KEY("scale", has_scale ? PyFloat_FromDouble(finding->variant.scale.value) : none()),
-                             KEY("offset", has_scale && !isnan(finding->variant.offset.value)
-                                               ? PyFloat_FromDouble(finding->variant.offset.value)
-                                               : none()),
-                             KEY("part", describe_part(&finding->part))));
+        append(&findings, Py_BuildValue("{s:N,s:n,s:n,s:n,s:d,s:d,s:d,s:N,s:N,s:N}", KEY("hypotheses", made),
+                                        KEY("explained", finding->explained), KEY("unexplained", finding->unexplained),
+                                        KEY("newly_wrong", finding->newly_wrong), KEY("prior", finding->prior),
+                                        KEY("gained", finding->gained), KEY("score", finding_score(finding)),
+                                        KEY("layout", describe_layout(call, &finding->variant)),
+                                        KEY("numbers", describe_numbers(&finding->variant)),
+                                        KEY("part", describe_part(&finding->part))));
     }
     return findings;
 }

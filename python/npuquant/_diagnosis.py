@@ -14,11 +14,12 @@ import numpy as np
 import npuquant
 from npuquant_cli.operators import OPERATORS
 
-from . import _elsewhere, _native, _products, _remainder, _report
+from . import _elsewhere, _expert_causes, _native, _products, _remainder, _report
 from ._arguments import BFLOAT16, shown
 from ._hard_inputs import Form, Maker
 from ._tensors import INPUTS, Result, TensorLike, Unknown, result_type, to_array
 from ._threads import Kept, get_num_threads, keeping
+from ._unset import mask_of
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
@@ -256,16 +257,19 @@ def function_of(operator: str) -> Callable[..., Any]:
 
 @functools.lru_cache(maxsize=None)
 def _steps() -> Dict[str, Tuple[str, ...]]:
-    """The functions of the package, with the operators of _native whose steps they have."""
-    return {function_of(name).__name__: _report.operators_of(name) for name in (*OPERATORS, "quant_matmul")}
+    """The functions of the package, with the operators of _native whose steps they have. Those for experts have their
+    own."""
+    return {**{function_of(name).__name__: _report.operators_of(name) for name in (*OPERATORS, "quant_matmul")},
+            **{name: (name,) for name in _expert_causes.operators()}}
 
 
-def _function(operator: Operator) -> Callable[..., Any]:
-    for name in _steps():
+def _function(operator: Operator, but: Sequence[str] = ()) -> Callable[..., Any]:
+    names = [name for name in _steps() if name not in but]
+    for name in names:
         function = getattr(npuquant, name)
         if operator is function or (isinstance(operator, str) and operator == name):
             return function
-    raise ValueError(f"operator: is {shown(operator)}; expected one of {', '.join(sorted(_steps()))}, or its name")
+    raise ValueError(f"operator: is {shown(operator)}; expected one of {', '.join(sorted(names))}, or its name")
 
 
 def _keep(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tuple[Any, Kept]:
@@ -300,8 +304,10 @@ def _call_and_actual(actual: Any, operator: Operator, args: Sequence[Any],
     """The call that is kept, its results, and a kernel's results as _native compares them."""
     function = _function(operator)
     result, kept = _keep(function, args, kwargs)
-    ours = result if isinstance(result, tuple) else (result,)
-    if isinstance(result, tuple):
+    ours = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+    if isinstance(result, (tuple, list)):
+        if isinstance(result, list) and len(result) == 1 and not isinstance(actual, (tuple, list)):
+            actual = [actual]  # the array that the list holds
         if not isinstance(actual, (tuple, list)) or len(actual) != len(result):
             raise TypeError(f"actual: is {type(actual).__name__}; expected a tuple of {len(result)}, as "
                             f"{function.__name__}() returns, with None for what is not compared")
@@ -325,6 +331,7 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
         actual: the kernel's result, an array or tensor of the type and shape of the operator's. For an operator with
             several results, a tuple, with None for each result that is not compared.
         operator: a function of this package, or its name. int32 sums of npu_quant_matmul() have no steps.
+            For the operators of a mixture of experts, neither pairs nor parts of the result are tried.
         args, kwargs: the arguments of the operator.
 
     >>> x = np.arange(128, dtype=np.float32) / 2
@@ -334,8 +341,11 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
     ('explained', 'half-away')
     """
     kept, ours, arrays = _call_and_actual(actual, operator, args, kwargs)
-    facts: Mapping[str, Any] = _native.diagnose(kept.call, arrays, get_num_threads())
     function = _function(operator)
+    if function.__name__ in _expert_causes.operators():
+        masks = [mask_of(each) for each in ours]
+        return Diagnosis(_expert_causes.diagnose(function.__name__, kept.call, ours, arrays, masks))
+    facts: Mapping[str, Any] = _native.diagnose(kept.call, arrays, get_num_threads())
     given = inspect.signature(function).bind(*args, **kwargs)
     given.apply_defaults()
     arguments: Mapping[str, Any] = given.arguments
@@ -384,7 +394,9 @@ def explain(operator: Operator, /, *args: Any, at: Union[Place, List[Place]], **
       saturate                        2
       y                               2
     """
-    result, kept = _keep(_function(operator), args, kwargs)
+    function = _function(operator)
+    result, kept = _keep(function, args, kwargs)
+    result = tuple(result) if isinstance(result, list) else result
     shape = (result[0] if isinstance(result, tuple) else result).shape
     if kept.words:
         shape = (*shape[:-1], 8 * shape[-1])
@@ -399,7 +411,10 @@ def explain(operator: Operator, /, *args: Any, at: Union[Place, List[Place]], **
             raise TypeError(f"at: is {shown(place)}; expected a tuple of integers, or a list of such tuples") from None
         except IndexError:
             raise IndexError(f"at: is {place}; expected an index of an array of the shape {shape}") from None
-        elements.append(_native.explain(kept.call, int(np.ravel_multi_index(element, shape)) if shape else 0))
+        if function.__name__ in _expert_causes.operators():
+            elements.append(_expert_causes.explain(function.__name__, kept.call, element))
+        else:
+            elements.append(_native.explain(kept.call, int(np.ravel_multi_index(element, shape)) if shape else 0))
     return Explanation(elements)
 
 
@@ -417,6 +432,8 @@ def hypotheses(operator: Operator) -> Tuple[Hypothesis, ...]:
     'leaves the last columns of a row untouched'
     """
     function = _function(operator).__name__
+    if function in _expert_causes.operators():
+        return tuple(_read(Hypothesis, facts) for facts in _expert_causes.causes_of(function))
     return tuple(dict.fromkeys(_read(Hypothesis, hypothesis)
                                for name in (function.replace("npu_", ""), *_steps()[function])
                                for hypothesis, operators in hypotheses_table() if name in operators))
@@ -453,7 +470,7 @@ def hard_inputs(operator: Operator, shape: Sequence[int], *, dtypes: Optional[Ma
     >>> diagnose(npuquant.npu_quantize(**hard.call), "npu_quantize", **hard.call).verdict
     'equal'
     """
-    function = _function(operator)
+    function = _function(operator, but=_expert_causes.operators())
     name = function.__name__
     if len(_steps()[name]) > 1:
         raise ValueError(f"operator: is {name}; expected what follows its sums: {' or '.join(_steps()[name])}")

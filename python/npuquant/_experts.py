@@ -15,6 +15,7 @@ import numpy as np
 from . import _native
 from ._arguments import _ceiling, _expect, _of, _one_of, _options, _shape, _type_of, listed
 from ._tensors import FLOAT4, INPUTS, TensorLike, arrays, described, from_float, name_of, to_float
+from ._threads import keep
 from ._unset import mark
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
@@ -35,6 +36,14 @@ class Made(NamedTuple):
 def _read(given: Dict[str, Any], required: Sequence[str], optional: Sequence[str]) -> SimpleNamespace:
     """A function's arguments, by name, with arrays for those that are named."""
     return SimpleNamespace(**{**given, **arrays(given, required, optional)})
+
+
+#: A step of an element: its name, "integer", "float" or "place", and the value, which may be an array of one element.
+Note = Callable[[str, str, Any], None]
+
+
+def _unseen(step: str, kind: str, value: Any) -> None:
+    """Nobody looks at the steps."""
 
 
 def exactly(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -160,29 +169,134 @@ def _scaled(x: np.ndarray, scale: Any) -> np.ndarray:
     return to_float(x) * scale
 
 
-def _row_quant(a: Any, tokens: np.ndarray, groups: np.ndarray, rule: str) -> Tuple[np.ndarray, np.ndarray]:
-    """int8 and scales of the tokens, which belong to groups, each with its own row of scale."""
-    from . import row_quant  # it is made after this module
+class Routing(NamedTuple):
+    """Where npu_moe_init_routing_v2() brings which rows."""
 
-    if a.scale is None or len(a.scale) == 1:  # a token has one result, for whichever experts
-        y, scale = row_quant(_scaled(a.x, np.float32(1) if a.scale is None else a.scale), rule)
-        return y[tokens], scale[tokens]
-    y, scale = np.empty((len(tokens), a.x.shape[1]), np.int8), np.empty(len(tokens), np.float32)
-    for begin in range(0, len(tokens), 256):  # the float32 of all rows would take memory four times
-        part = slice(begin, begin + 256)
-        y[part], scale[part] = row_quant(_scaled(a.x[tokens[part]], a.scale[groups[part]]), rule)
-    return y, scale
+    a: Any
+    order: np.ndarray  # the positions with active experts, in the order of their rows
+    groups: np.ndarray  # the expert of each, from the first that is active on
+    places: np.ndarray  # the row of each; -1: it is dropped
+    tokens: np.ndarray  # the token of each
+    scales: np.ndarray  # which row of scale each takes
+    row_index: np.ndarray  # expanded_row_idx
+    counts: np.ndarray  # expert_tokens
+    rule: str  # of row_quant()
+
+    def _row_quant(self, kept: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+        """int8 and scales of the rows that are kept."""
+        from . import row_quant  # it is made after this module
+
+        a, tokens, groups = self.a, self.tokens[kept], self.scales[kept]
+        if a.scale is None or len(a.scale) == 1:  # a token has one result, for whichever experts
+            y, scale = row_quant(_scaled(a.x, np.float32(1) if a.scale is None else a.scale), self.rule)
+            return y[tokens], scale[tokens]
+        y, scale = np.empty((len(tokens), a.x.shape[1]), np.int8), np.empty(len(tokens), np.float32)
+        for begin in range(0, len(tokens), 256):  # the float32 of all rows would take memory four times
+            part = slice(begin, begin + 256)
+            y[part], scale[part] = row_quant(_scaled(a.x[tokens[part]], a.scale[groups[part]]), self.rule)
+        return y, scale
+
+    def results(self) -> List[np.ndarray]:
+        from . import npu_quantize  # it is made after this module
+
+        a = self.a
+        made, _, _, scales = init_routing(a)
+        rows, scale = made.zeros(), scales.zeros()
+        if rows.size:
+            filled = rows.reshape(-1, rows.shape[-1])
+            kept = (self.places >= 0) & (self.places < len(filled))
+            places, tokens = self.places[kept], self.tokens[kept]
+            if a.quant_mode == 1:
+                filled[places], scale[places] = self._row_quant(kept)
+            elif a.quant_mode == 0:
+                filled[places] = npu_quantize(a.x, a.scale, a.offset, "int8", -1, False)[tokens]
+            else:
+                filled[places] = a.x[tokens]
+            if a.quant_mode == -1 and a.scale is not None:
+                scale[places] = a.scale[self.scales[kept]]
+        return [rows, self.row_index, self.counts, scale]
+
+    def quantised(self) -> Tuple[np.ndarray, np.ndarray]:
+        """The places of the rows that there are, and what row_quant() quantises to them."""
+        a = self.a
+        made = init_routing(a)[0].shape
+        kept = (self.places >= 0) & (self.places < (made[0] if len(made) == 2 else made[0] * made[1]))
+        scale = np.float32(1) if a.scale is None else a.scale[self.scales[kept] if len(a.scale) > 1 else 0]
+        return self.places[kept], _scaled(a.x[self.tokens[kept]], scale)
+
+    def some(self, rows: np.ndarray) -> np.ndarray:
+        """Some rows of the first result."""
+        kept = np.isin(self.places, rows)
+        made = self._replace(places=self.places[kept], tokens=self.tokens[kept], scales=self.scales[kept]).results()[0]
+        return made.reshape(-1, made.shape[-1])[rows]
+
+    def note(self, result: int, index: Tuple[int, ...], note: Note) -> None:
+        """Where an element comes from."""
+        a, k = self.a, self.a.expert_idx.shape[1]
+        if result == 2:
+            note("expert", "integer", experts_of(a)[0] + index[0])
+            return
+        row = index[0] * a.expert_capacity + index[1] if len(index) == 3 else index[0]
+        is_position = result == 1 and a.row_idx_type == 0
+        found = np.flatnonzero((self.order if is_position else self.places) == row)
+        if not len(found):
+            note("position" if is_position else "row", "integer", row)
+            return
+        at = found[-1]  # what was written last
+        position = self.order[at]
+        for step, value in (("row", self.places[at]), ("position", position), ("token", self.tokens[at]),
+                            ("slot", position % k), ("expert", a.expert_idx.reshape(-1)[position])):
+            note(step, "integer", value)
+        if result == 0:
+            x = to_float(a.x[self.tokens[at], index[-1]])
+            note("x", "float", x)
+            if a.quant_mode == 1:
+                scale = np.ones((1, 1), np.float32) if a.scale is None else a.scale[self.scales[at] % len(a.scale)]
+                if a.scale is not None:
+                    note("scale", "float", scale[index[-1]])
+                    note("x * scale", "float", _scaled(x, scale[index[-1]]))
+                note("expanded_scale", "float", self._row_quant(np.array([at]))[1])
+
+
+def route(a: Any, order: Optional[np.ndarray] = None,
+          slots_kept: Optional[Callable[..., np.ndarray]] = None) -> Routing:
+    """The plan of a call. order: all positions, those of an expert beside each other, if not in the right order.
+    slots_kept: of numbers of slots in their experts, and of the experts' counts, the places in the experts' rows."""
+    first, end = experts_of(a)
+    ids, k = a.expert_idx.reshape(-1), max(a.expert_idx.shape[1], 1)
+    order = np.argsort(ids, kind="stable") if order is None else order
+    behind = order[ids[order] >= end]
+    order = order[(ids[order] >= first) & (ids[order] < end)]
+    groups = ids[order] - first
+    counts, places = np.bincount(groups, minlength=end - first), np.arange(len(order))
+    if a.drop_pad_mode:
+        is_first = np.append(True, groups[1:] != groups[:-1])[:len(groups)]
+        slots = places - np.maximum.accumulate(np.where(is_first, places, 0))
+        slots = (np.where(slots < a.expert_capacity, slots, -1) if slots_kept is None
+                 else slots_kept(slots, counts[groups]))
+        places = np.where(slots < 0, -1, groups * a.expert_capacity + slots)
+
+    _, made, counted, _ = init_routing(a)
+    index = made.zeros()
+    if a.row_idx_type:
+        index[...] = np.concatenate([order, behind, np.flatnonzero(ids < first)])
+    else:
+        index[...] = -1
+        index[order] = places
+    tokens = order // k
+    return Routing(a, order, groups, places, tokens, tokens if a.quant_mode == -1 else groups, index,
+                   _count_tokens(a, counted, counts, first), _row_rule(a, a.cann) if a.quant_mode == 1 else "")
 
 
 def _count_tokens(a: Any, made: Made, counts: np.ndarray, first: int) -> np.ndarray:
     """expert_tokens: sums up to each expert, counts, or pairs of an expert and its count."""
     if not a.expert_tokens_num_flag:
-        return mark(made.zeros(), True)
+        return made.zeros()
     if a.expert_tokens_num_type < 2:
-        return mark((counts if a.expert_tokens_num_type else np.cumsum(counts)).astype(np.int64), False)
+        return (counts if a.expert_tokens_num_type else np.cumsum(counts)).astype(np.int64)
     pairs, some = made.zeros(), np.flatnonzero(counts)
     pairs[:len(some), 0], pairs[:len(some), 1] = some + first, counts[some]
-    return mark(pairs, np.arange(len(pairs)) > len(counts))
+    return pairs
 
 
 @_options
@@ -232,56 +346,23 @@ def npu_moe_init_routing_v2(
     >>> index, counts
     (array([1, 0, 2, 3], dtype=int32), array([1, 2, 1]))
     """
-    from . import npu_quantize  # it is made after this module
-
     a = _read(locals(), ("x", "expert_idx"), ("scale", "offset"))
-    expanded, index, counted, scales = init_routing(a)
+    init_routing(a)
     if undefined_routing(a):
         raise NotImplementedError(f"npu_moe_init_routing_v2 with {undefined_routing(a)}: npuquant does not define its "
                                   "values")
     _one_of("cann", a.cann, "9.0", "8.5")
-    first, end = experts_of(a)
-    ids, k = a.expert_idx.reshape(-1), a.expert_idx.shape[1]
     if not a.active_expert_range:
-        _within("expert_idx", ids, a.expert_num)
-
-    order = np.argsort(ids, kind="stable")
-    before, active = np.count_nonzero(ids < first), np.count_nonzero((ids >= first) & (ids < end))
-    behind, order = order[before + active:], order[before:before + active]
-    groups = ids[order] - first
-    counts = np.bincount(groups, minlength=end - first)
-    if a.drop_pad_mode:
-        slots = np.arange(active) - (np.cumsum(counts) - counts)[groups]
-        kept = slots < a.expert_capacity
-        places = (groups * a.expert_capacity + slots)[kept]
-    else:
-        kept = slice(0, expanded.shape[0])
-        places = np.arange(active)
-
-    row_index = index.zeros()
-    if a.row_idx_type:
-        row_index[...] = np.concatenate([order, behind, np.flatnonzero(ids < first)])
-    else:
-        row_index[...] = -1
-        row_index[order[kept] if a.drop_pad_mode else order] = places
-
-    tokens, rows = order[kept] // max(k, 1), expanded.zeros()
-    filled = rows.reshape(-1, rows.shape[-1]) if rows.size else rows
-    expanded_scale, places = scales.zeros(), places[:len(tokens)]
-    if rows.size == 0:
-        pass
-    elif a.quant_mode == 1:
-        filled[places], expanded_scale[places] = _row_quant(a, tokens, groups[kept], _row_rule(a, a.cann))
-    elif a.quant_mode == 0:
-        filled[places] = npu_quantize(a.x, a.scale, a.offset, "int8", -1, False)[tokens]
-    else:
-        filled[places] = a.x[tokens]
-    if a.quant_mode == -1 and a.scale is not None:
-        expanded_scale[places] = a.scale[tokens]
+        _within("expert_idx", a.expert_idx, a.expert_num)
+    routing = route(a)
+    keep("npu_moe_init_routing_v2", routing)
+    rows, index, counts, scales = routing.results()
+    active, experts = len(routing.order), len(range(*experts_of(a)))
     unset = False if a.drop_pad_mode else np.arange(len(rows)) >= active
     has_scale = a.quant_mode == 1 or (a.quant_mode == -1 and a.scale is not None)
-    return (mark(rows, unset), mark(row_index, a.row_idx_type == 1 and np.arange(len(row_index)) >= active),
-            _count_tokens(a, counted, counts, first), mark(expanded_scale, unset if has_scale else True))
+    no_pairs = np.arange(len(counts)) > experts if a.expert_tokens_num_type == 2 else False
+    return (mark(rows, unset), mark(index, a.row_idx_type == 1 and np.arange(len(index)) >= active),
+            mark(counts, no_pairs if a.expert_tokens_num_flag else True), mark(scales, unset if has_scale else True))
 
 
 # ---- npu_moe_re_routing ----------------------------------------------------------------------------------------------
@@ -312,6 +393,55 @@ def re_routing(a: Any) -> List[Made]:
             Made((a.expert_token_num_per_rank.shape[1],), _type_of(a.expert_token_num_per_rank))]
 
 
+class ReRouting(NamedTuple):
+    """Where npu_moe_re_routing() takes rows from."""
+
+    a: Any
+    source: np.ndarray  # the row of tokens that each comes from
+    scales: np.ndarray  # and its scale
+    row_index: np.ndarray  # permute_token_idx
+    counts: np.ndarray
+
+    def results(self) -> List[np.ndarray]:
+        rows, scales, index, counts = (one.zeros() for one in re_routing(self.a))
+        used = len(self.source)
+        rows[:used], index[:used] = self.a.tokens.view(rows.dtype)[self.source], self.row_index
+        if self.a.per_token_scales is not None:
+            scales[:used] = self.a.per_token_scales[self.scales]
+        counts[...] = self.counts
+        return [rows, scales, index, counts]
+
+    def some(self, rows: np.ndarray) -> np.ndarray:
+        """Some rows of the first result."""
+        return self.results()[0][rows]
+
+    def note(self, result: int, index: Tuple[int, ...], note: Note) -> None:
+        if result == 3:
+            note("expert", "integer", index[0])
+            return
+        source = self.scales if result == 1 else self.source
+        if index[0] < len(source):
+            ends = np.cumsum(self.a.expert_token_num_per_rank.reshape(-1))
+            block = np.searchsorted(ends, source[index[0]], side="right")
+            note("row of tokens", "integer", source[index[0]])
+            for step, number in zip(("rank", "expert"), divmod(int(block), self.a.expert_token_num_per_rank.shape[1])):
+                note(step, "integer", number)
+
+
+def re_route(a: Any, blocks: Optional[Callable[[List[Tuple[int, int, np.ndarray]]], List[Any]]] = None,
+             counts: Optional[np.ndarray] = None) -> ReRouting:
+    """The plan of a call. blocks: of the blocks of rows, each with its expert and rank, their order, if it is not the
+    right one. counts: what the plan takes for the counts, if not the right ones."""
+    given = a.expert_token_num_per_rank
+    counts = given if counts is None else counts
+    ends = np.cumsum(counts.reshape(-1)).reshape(counts.shape)
+    found = [(expert, rank, np.arange(ends[rank, expert] - counts[rank, expert], ends[rank, expert]))
+             for rank, expert in np.ndindex(*counts.shape)]
+    found = sorted(found, key=lambda block: block[:2]) if blocks is None else blocks(found)
+    source = np.concatenate([np.zeros(0, np.int64), *(rows for _, _, rows in found)])
+    return ReRouting(a, source, source, source, given.sum(axis=0))
+
+
 @_options
 def npu_moe_re_routing(
     tokens: TensorLike, expert_token_num_per_rank: TensorLike, *, per_token_scales: Optional[TensorLike] = None,
@@ -338,20 +468,16 @@ def npu_moe_re_routing(
     ([[1.0], [3.0], [2.0]], [0, 2, 1], [2, 1])
     """
     a = _read(locals(), ("tokens", "expert_token_num_per_rank"), ("per_token_scales",))
-    rows, scales, index, sums = (one.zeros() for one in re_routing(a))
+    re_routing(a)
     counts, argument = a.expert_token_num_per_rank, "expert_token_num_per_rank"
     _expect(not counts.size or counts.min() >= 0, argument, "has a negative number; expected 0 or more")
-    used = sum(counts.reshape(-1).tolist())  # NumPy's sum has 64 bits
-    _expect(used <= len(rows), argument, f"has the sum {used}; expected at most {len(rows)}, which is tokens' rows")
-    begins = (np.cumsum(counts.reshape(-1)) - counts.reshape(-1)).reshape(counts.shape)
-    by_expert = [np.arange(begin, begin + count) for begin, count in zip(begins.T.flat, counts.T.flat)]
-    source = np.concatenate([np.zeros(0, np.int64), *by_expert])
-    sums[...] = counts.sum(axis=0)
-    rows[:used], index[:used] = a.tokens.view(rows.dtype)[source], source
-    if a.per_token_scales is not None:
-        scales[:used] = a.per_token_scales[source]
-    behind = np.arange(len(rows)) >= used
-    return mark(rows, behind), mark(scales, behind | (a.per_token_scales is None)), mark(index, behind), mark(sums, False)
+    used, rows = sum(counts.reshape(-1).tolist()), len(a.tokens)  # NumPy's sum has 64 bits
+    _expect(used <= rows, argument, f"has the sum {used}; expected at most {rows}, which is tokens' rows")
+    routing = re_route(a)
+    keep("npu_moe_re_routing", routing)
+    behind = np.arange(rows) >= used
+    return tuple(mark(result, unset) for result, unset in zip(  # type: ignore[return-value]
+        routing.results(), (behind, behind | (a.per_token_scales is None), behind, False)))
 
 
 # ---- npu_moe_token_unpermute -----------------------------------------------------------------------------------------
@@ -375,19 +501,122 @@ def token_unpermute(a: Any) -> List[Made]:
     return [Made((n, a.permuted_tokens.shape[1]), _type_of(a.permuted_tokens))]
 
 
-@exactly
-def _sum_slots(tokens: np.ndarray, indices: np.ndarray, probs: Optional[np.ndarray]) -> np.ndarray:
-    """Sums of a token's rows, slot by slot, in float32. A slot without a row, or with the probability 0, is skipped."""
-    total = np.zeros((len(indices), tokens.shape[1]), np.float32)
-    for slot in range(indices.shape[1]):
-        taken = indices[:, slot] < len(tokens)
-        if probs is not None:
-            taken &= probs[:, slot] != 0
-        rows = to_float(tokens[indices[taken, slot]])
-        if probs is not None:
-            rows = rows * probs[taken, slot, None]
-        total[taken] = rows if slot == 0 else total[taken] + rows
-    return from_float(total, _type_of(tokens))
+class Sums(NamedTuple):
+    """The sums of tokens' rows, slot by slot."""
+
+    rows: np.ndarray  # [P, H]
+    indices: np.ndarray  # [n, k]: the rows of the slots; others are no rows, and add nothing
+    weights: Optional[np.ndarray]  # [n, k]
+    skips_zero: bool = False  # a weight of 0 adds nothing
+    is_by_slot: bool = False  # the indices lie as [k, n]
+    sum_type: str = "float32"  # to which each sum is rounded
+    product_type: str = "float32"
+    skips: Tuple[np.ndarray, ...] = ()  # one or two, which the slots are added to
+    bias: Optional[np.ndarray] = None  # [E, H]
+    experts: Optional[np.ndarray] = None  # [n, k]
+    bias_is_last: bool = False  # is added after the product
+    skips_are_last: bool = False
+    way: str = "slot by slot"  # or "pairwise" or "fused"
+
+    def is_row(self) -> np.ndarray:
+        return (self.indices >= 0) & (self.indices < len(self.rows))
+
+    def adds(self) -> bool:
+        """Whether there is a sum."""
+        return self.indices.shape[1] > 1 or len(self.skips) > 0
+
+    @exactly
+    def results(self, note: Note = _unseen) -> List[np.ndarray]:
+        is_taken = self.is_row()
+        if self.skips_zero and self.weights is not None:
+            is_taken &= to_float(self.weights) != 0
+        total = np.zeros((len(self.indices), self.rows.shape[1]), np.float32)
+        skips = [to_float(skip) for skip in self.skips]
+        skipped = total
+        if skips:
+            skipped = _rounded(skips[0] + (skips[1] if len(skips) > 1 else np.float32(0)), self.sum_type)
+        for i, skip in enumerate(skips):
+            note(f"skip{i + 1}", "float", skip)
+        is_set = len(skips) > 0 and not self.skips_are_last
+        total = skipped if is_set else total
+        parts: List[np.ndarray] = []
+        for slot in range(self.indices.shape[1]):
+            taken = np.flatnonzero(is_taken[:, slot])
+            note(f"slot {slot}: row", "integer", self.indices[:1, slot])
+            values = self._values(slot, taken, note if len(taken) else _unseen)
+            if self.way == "pairwise":
+                parts.append(np.zeros_like(total))
+                parts[-1][taken] = values
+            elif slot == 0 and not is_set:
+                total[taken] = values
+            elif self.way == "fused":
+                total[taken] = _odd_sum(total[taken], values)
+            else:
+                total[taken] = _rounded(total[taken] + values, self.sum_type)
+            note(f"slot {slot}: sum", "float", total)
+        while len(parts) > 1:
+            last = parts[len(parts) // 2 * 2:]
+            parts = [_rounded(a + b, self.sum_type) for a, b in zip(parts[::2], parts[1::2])] + last
+        for part in parts:
+            total = _rounded(skipped + part, self.sum_type) if is_set else part
+        if self.skips and self.skips_are_last:
+            total = _rounded(total + skipped, self.sum_type)
+        return [from_float(total, _type_of(self.rows))]
+
+    def _of(self, tokens: np.ndarray) -> Sums:
+        """The sums of some tokens."""
+        weights, experts = (None if each is None else each[tokens] for each in (self.weights, self.experts))
+        return self._replace(indices=self.indices[tokens], weights=weights, experts=experts,
+                             skips=tuple(skip[tokens] for skip in self.skips))
+
+    def some(self, rows: np.ndarray) -> np.ndarray:
+        """Some rows of the result."""
+        return self._of(rows).results()[0]
+
+    def _values(self, slot: int, taken: np.ndarray, note: Note) -> np.ndarray:
+        """What a slot adds to the tokens that take it."""
+        values = to_float(self.rows[self.indices[taken, slot]])
+        note(f"slot {slot}: value", "float", values)
+        bias = None
+        if self.bias is not None and self.experts is not None:
+            expert = self.experts[taken, slot]
+            bias = to_float(self.bias[expert])
+            note(f"slot {slot}: expert", "integer", expert)
+            note(f"slot {slot}: bias", "float", bias)
+            values = values if self.bias_is_last else _rounded(values + bias, self.sum_type)
+        if self.weights is not None:
+            weight = to_float(self.weights)[taken, slot, None]
+            note(f"slot {slot}: weight", "float", weight)
+            if self.way == "fused":
+                return values.astype(np.float64) * weight
+            values = _rounded(values * weight, self.product_type)
+            note(f"slot {slot}: product", "float", values)
+        return _rounded(values + bias, self.sum_type) if self.bias_is_last and bias is not None else values
+
+    def note(self, result: int, index: Tuple[int, ...], note: Note) -> None:
+        """The steps of an element."""
+        column = slice(index[1], index[1] + 1)
+        note("token", "integer", index[0])
+        one = self._of(np.array(index[:1]))
+        one._replace(rows=one.rows[:, column], skips=tuple(skip[:, column] for skip in one.skips),
+                     bias=None if one.bias is None else one.bias[:, column]).results(note)
+
+
+def _rounded(values: np.ndarray, kind: str) -> np.ndarray:
+    """float32 values of a type."""
+    return values if kind == "float32" else to_float(from_float(values, kind))
+
+
+def _odd_sum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The sum of float32 and a product of two, rounded once: float64 rounds to odd before."""
+    wide = a.astype(np.float64)
+    total = wide + b
+    low = total - wide
+    rest = (wide - (total - low)) + (b - low)
+    is_even = (total.view(np.int64) & 1) == 0
+    total = np.where(is_even & (rest != 0) & np.isfinite(total),
+                     np.nextafter(total, np.where(rest > 0, np.inf, -np.inf)), total)
+    return total.astype(np.float32)
 
 
 @_options
@@ -421,7 +650,9 @@ def npu_moe_token_unpermute(
     probs = None if a.probs is None else to_float(a.probs)
     indices = a.sorted_indices.reshape(made.shape[0], 1 if probs is None else probs.shape[1])
     _within("sorted_indices", indices if probs is None else indices[probs != 0], 2**31)
-    return _sum_slots(a.permuted_tokens, indices, probs)
+    sums = Sums(a.permuted_tokens, indices, a.probs, skips_zero=True)
+    keep("npu_moe_token_unpermute", sums)
+    return sums.results()[0]
 
 
 # ---- npu_moe_finalize_routing ----------------------------------------------------------------------------------------
@@ -454,29 +685,6 @@ def finalize_routing(a: Any) -> List[Made]:
     _of("export_for_source_row", experts, "int32")
     _shape("export_for_source_row", experts, n, k)
     return [Made((n, columns), kind)]
-
-
-@exactly
-def _finalize(a: Any, rows: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    # NumPy rounds each step of float16, as the device does. bfloat16 is rounded once, at the end.
-    work = np.float16 if rows.dtype == np.float16 else np.float32
-
-    def widened(array: np.ndarray) -> np.ndarray:
-        return to_float(array).astype(work, copy=False)
-
-    n, k = indices.shape
-    total = np.zeros((n, rows.shape[-1]), work)
-    if a.skip1 is not None:
-        total = widened(a.skip1) + (work(0) if a.skip2 is None else widened(a.skip2))
-    for slot in range(k):
-        taken = np.flatnonzero(indices[:, slot] >= 0)  # a slot that was dropped adds nothing
-        values = widened(rows[indices[taken, slot]])
-        if a.bias is not None:
-            values = values + widened(a.bias[a.export_for_source_row[taken, slot]])
-        if a.scales is not None:
-            values = values * widened(a.scales[taken, slot, None])
-        total[taken] = values if slot == 0 and a.skip1 is None else total[taken] + values
-    return from_float(total, _type_of(rows))
 
 
 @_options
@@ -526,4 +734,9 @@ def npu_moe_finalize_routing(
     _within("expanded_src_to_dst_row", indices, len(rows), -1 if a.drop_pad_mode % 2 else 0)
     if a.bias is not None:
         _within("export_for_source_row", a.export_for_source_row, len(a.bias))
-    return _finalize(a, rows, indices)
+    # A step of float16 is rounded to float16, as on the device. bfloat16 is rounded once, at the end.
+    step = "float16" if rows.dtype == np.float16 else "float32"
+    skips = tuple(skip for skip in (a.skip1, a.skip2) if skip is not None)
+    sums = Sums(rows, indices, a.scales, False, a.drop_pad_mode < 2, step, step, skips, a.bias, a.export_for_source_row)
+    keep("npu_moe_finalize_routing", sums)
+    return sums.results()[0]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple, cast
 
 import numpy as np
 
 from ._arguments import (ArgumentTypeError, _expect, _of, _one_of, _options, _shape, _type_of, as_annotated,
                          is_transposed, listed)
-from ._experts import Made
+from ._experts import Made, Note, exactly
 from ._matmul import product
-from ._tensors import PRODUCTS, TensorLike, arrays, result_type, to_array
+from ._tensors import PRODUCTS, TensorLike, arrays, from_float, result_type, to_array, to_float
+from ._threads import keep
 from ._unset import mark
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
@@ -183,24 +184,121 @@ def _groups(a: Any, rows: int) -> Iterator[Tuple[int, int, int]]:
         begin += size
 
 
-def _of_expert(tensors: Optional[Sequence[np.ndarray]], a: Any, expert: int) -> Any:
-    if not tensors:
-        return None
-    return tensors[0][expert] if is_stacked(a) else tensors[expert]
+class Part(NamedTuple):
+    """Rows with one expert's weight, scale and bias."""
+
+    rows: np.ndarray
+    token_scales: Optional[np.ndarray]
+    result: int
+    begin: int  # the first row in the result
+    weight: int  # whose these are
+    scale: int
+    bias: int
 
 
-def _multiply(a: Any, x: np.ndarray, expert: int, per_token_scale: Optional[np.ndarray], y: np.ndarray) -> None:
-    """The product of rows with an expert's weight, and its scale and bias, to y."""
-    from . import dequant, requant  # they are made after this module
+class Grouped(NamedTuple):
+    """The products of a call."""
 
-    sums = product(x, _of_expert(a.weight, a, expert), y.shape)
-    scale, bias = _of_expert(a.scale, a, expert), _of_expert(a.bias, a, expert)
-    if y.dtype == np.int32:
-        y[...] = sums if bias is None else sums + bias
-    elif y.dtype == np.int8:
-        requant(sums, scale, bias, dtype=np.int8, out=y)
+    a: Any
+    made: Sequence[Made]
+    parts: Sequence[Part]
+    way: str = ""  # how the sums become the result, if not as dequant() and requant() do
+    is_turned: bool = False  # the weights are read with rows as columns
+
+    def results(self) -> List[np.ndarray]:
+        results = [one.zeros() for one in self.made]
+        for part in self.parts:
+            y = results[part.result]
+            self.multiply(part, y[part.begin:part.begin + len(part.rows)] if y.ndim == 2 else y)
+        return results
+
+    def some(self, rows: np.ndarray) -> np.ndarray:
+        """Some rows of the first result, which has two dimensions."""
+        y = np.zeros((len(rows), self.made[0].shape[1]), self.made[0].zeros().dtype)
+        for part in self.parts:
+            at = np.flatnonzero((rows >= part.begin) & (rows < part.begin + len(part.rows)))
+            if part.result == 0 and len(at):
+                inner, found = rows[at] - part.begin, np.empty((len(at), y.shape[1]), y.dtype)
+                token_scales = None if part.token_scales is None else part.token_scales[inner]
+                self.multiply(part._replace(rows=part.rows[inner], token_scales=token_scales), found)
+                y[at] = found
+        return y
+
+    def of_expert(self, name: str, expert: int) -> Any:
+        tensors = getattr(self.a, name)
+        if not tensors:
+            return None
+        return tensors[0][expert] if is_stacked(self.a) else tensors[expert]
+
+    def multiply(self, part: Part, y: np.ndarray, columns: slice = slice(None)) -> Any:
+        """The product of a part's rows, with scale and bias, to y; returns the sums."""
+        from . import dequant, requant  # they are made after this module
+
+        weight, scale, bias = (self.of_expert(name, getattr(part, name)) for name in ("weight", "scale", "bias"))
+        if self.is_turned:
+            weight = weight.T.reshape(weight.shape) if is_transposed(weight) else weight.reshape(weight.shape[::-1]).T
+        weight = weight[:, columns]
+        scale, bias = (cast(Any, None if one is None else one[columns]) for one in (scale, bias))
+        sums = product(part.rows, weight, y.shape)
+        kind = "bfloat16" if y.dtype == np.uint16 else y.dtype.name
+        if y.dtype == np.int32:
+            y[...] = sums if bias is None else sums + bias
+        elif y.dtype == np.int8:
+            requant(sums, scale, bias, dtype=np.int8, out=y)
+        elif self.way:
+            y[...] = from_float(_finish(self.way, sums, scale, part.token_scales, bias, kind), kind)
+        else:
+            dequant(sums, scale, part.token_scales, bias, dtype=kind, out=y)
+        return sums
+
+    def note(self, result: int, index: Tuple[int, ...], note: Note) -> None:
+        for part in self.parts:
+            row = index[0] - part.begin
+            if part.result == result and 0 <= row < len(part.rows) and len(index) == 2:
+                column = slice(index[1], index[1] + 1)
+                token_scales = None if part.token_scales is None else part.token_scales[row:row + 1]
+                one = part._replace(rows=part.rows[row:row + 1], token_scales=token_scales)
+                note("expert", "integer", part.weight)
+                note("first row of the group", "integer", part.begin)
+                note("sum", "integer", self.multiply(one, self.made[result].zeros()[:1, column], column))
+                for name in ("bias", "scale"):
+                    value = self.of_expert(name, getattr(part, name))
+                    if value is not None and value.dtype.itemsize < 8:
+                        note(name, "float" if name == "scale" or value.dtype == np.uint16 else "integer",
+                             to_float(value[column]) if value.dtype == np.uint16 else value[column])
+                if token_scales is not None:
+                    note("per_token_scale", "float", token_scales)
+
+
+@exactly
+def _finish(way: str, sums: np.ndarray, scale: np.ndarray, token_scales: Optional[np.ndarray], bias: Any,
+            kind: str) -> np.ndarray:
+    """The steps of dequant() in another way."""
+    tokens: Any = np.float32(1) if token_scales is None else token_scales.reshape(-1, 1)
+    added: Any = np.float32(0) if bias is None else to_float(bias)
+    is_first = bias is not None and (bias.dtype == np.int32) != (way == "bias-moved")
+    if is_first:
+        sums = sums + bias if bias.dtype == np.int32 else sums.astype(np.float32) + added
+    t = sums.astype(np.float32)
+    if way == "sums-rounded":
+        t = to_float(from_float(t, kind))
+    if way == "scales-first":
+        t = t * (to_float(scale) * tokens)
     else:
-        dequant(sums, scale, per_token_scale, bias, dtype="bfloat16" if y.dtype == np.uint16 else y.dtype, out=y)
+        t = t * to_float(scale)
+        t = (to_float(from_float(t, kind)) if way == "rounded-between" else t) * tokens
+    return t if is_first or bias is None else t + added
+
+
+def plan(a: Any, made: Sequence[Made], groups: Optional[Sequence[Tuple[int, int, int]]] = None) -> Grouped:
+    """The products of a call; groups: the expert, the first row and the one behind the last, None if there are none."""
+    token_scales = a.per_token_scale[0] if a.per_token_scale and not _is_older(a) else None
+    if groups is None:
+        return Grouped(a, made, [Part(rows, token_scales, i, 0, i, i, i) for i, rows in enumerate(a.x)])
+    rows, is_one = a.x[0] if len(a.x) == 1 else np.concatenate(a.x), a.split_item in (2, 3)
+    return Grouped(a, made, [
+        Part(rows[begin:end], None if token_scales is None else token_scales[begin:end], *((0, begin) if is_one else
+             (expert, 0)), expert, expert, expert) for expert, begin, end in groups])
 
 
 @_options
@@ -268,24 +366,18 @@ def npu_grouped_matmul(
         raise NotImplementedError(f"npu_grouped_matmul with {undefined(a)}: npuquant defines the values of int8 matrices "
                                   "without activation")
     made = grouped(a)
-    results = [one.zeros() for one in made]
     if _is_empty(a):
-        return [mark(result, True) for result in results]
-    old = _is_older(a)
-    if a.group_type == -1 and not old:
-        for i, (tensor, result) in enumerate(zip(a.x, results)):
-            _multiply(a, tensor, i, (a.per_token_scale or [None])[0], result)
-        return [mark(result, False) for result in results]
-
-    rows = a.x[0] if len(a.x) == 1 else np.concatenate(a.x)
-    per_token = a.per_token_scale[0] if a.per_token_scale and not old else None
-    groups = list(_groups(a, len(rows)))
-    _check_rows(a, groups)
-    for expert, begin, end in groups:
-        y = results[0][begin:end] if a.split_item in (2, 3) else results[expert]
-        _multiply(a, rows[begin:end], expert, None if per_token is None else per_token[begin:end], y)
+        keep("npu_grouped_matmul", Grouped(a, made, []))
+        return [mark(one.zeros(), True) for one in made]
+    groups = None
+    if _is_older(a) or a.group_type != -1:
+        groups = list(_groups(a, _rows_of(a)))
+        _check_rows(a, groups)
+    call = plan(a, made, groups)
+    keep("npu_grouped_matmul", call)
     used = groups[-1][2] if groups else 0
-    return [mark(result, a.split_item in (2, 3) and np.arange(len(rows)) >= used) for result in results]
+    unset = np.arange(_rows_of(a)) >= used if groups is not None and a.split_item in (2, 3) else False
+    return [mark(result, unset) for result in call.results()]
 
 
 def _check_rows(a: Any, groups: Sequence[Tuple[int, int, int]]) -> None:

@@ -175,7 +175,7 @@ def _findings(kept: Kept, given: Mapping[str, Any], actual: np.ndarray,
         if (bits_of(y) == theirs).all():
             prior = math.log2(mistake.commonness / sum(each.commonness for each in _MISTAKES)) - _SHARE
             yield {"hypotheses": [_said(mistake)], "explained": int(differs.sum()), "unexplained": 0, "newly_wrong": 0,
-                   "prior": prior, "gained": facts["worth"], "score": prior + facts["worth"], "bound": None,
+                   "prior": prior, "gained": facts["worth"], "score": prior + facts["worth"], "numbers": {},
                    "layout": None, "part": None}, call
 
 
@@ -189,9 +189,9 @@ def weigh(facts: Facts, kept: Kept, given: Mapping[str, Any], actual: Any) -> Fa
     if not found:
         return facts
     exact = [finding for finding, _ in found] + list(facts["findings"][:facts["first_place"]])
-    exact.sort(key=lambda finding: -finding["score"])
+    exact.sort(key=lambda finding: -finding["prior"])
     best = exact[0]
-    exact = [finding for finding in exact if finding["score"] >= best["score"] - facts["rare"]]
+    exact = [finding for finding in exact if finding["prior"] >= best["prior"] - facts["rare"]]
     said = {**facts, "first_place": len(exact), "findings": [*exact, *facts["findings"][facts["first_place"]:]]}
     for finding, call in found:
         if finding is best:
@@ -199,5 +199,6 @@ def weigh(facts: Facts, kept: Kept, given: Mapping[str, Any], actual: Any) -> Fa
             element = facts["element"]
             flat = int(np.ravel_multi_index(element["index"], actual.shape))
             said["verdict"] = "explained" if is_sure else "possible"
+            said["rivals"] = {"is_sure": not facts["is_one_value"], "is_single": True, "has_rest": False, "device": None}
             said["element"] = {**element, "hypothesis": _native.explain(call, flat)["definition"]}
     return said

@@ -641,8 +641,7 @@ def conclude(facts: Facts) -> Facts:
     hypothesis = {"name": word.name, "what": f"leaves this: {word.text[0].lower()}{word.text[1:-1]}", "advice": advice}
     differing = sum(result["differing"] for result in facts["results"])
     finding = {"hypotheses": [hypothesis], "explained": differing, "unexplained": 0, "newly_wrong": 0, "prior": prior,
-               "gained": facts["worth"], "score": score, "bound": None, "window": None, "scale": None, "offset": None, "layout": None,
-               "part": None}
+               "gained": facts["worth"], "score": score, "numbers": {}, "layout": None, "part": None}
     rivals = {"is_sure": True, "is_single": False, "has_rest": False, "device": None, "other_cause": 0.0}
     return {**facts, "rivals": rivals, "verdict": "explained" if score >= facts["proof"] else "possible", "first_place": 1,
             "findings": [finding, *facts["findings"][facts["first_place"]:]]}

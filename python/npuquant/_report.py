@@ -38,7 +38,7 @@ def _plural(count: int, unit: str) -> str:
 
 #: Of a floating-point type: its bits, and the decimal digits that tell its values apart.
 _FLOATS = {"float32": (32, 9), "float16": (16, 5), "bfloat16": (16, 4)}
-_SIGNED = {"int8": 8, "int32": 32, "quint4x2": 4}
+_SIGNED = {"int8": 8, "int32": 32, "quint4x2": 4, "count": 64}
 
 
 def _float(dtype: str, bits: int) -> float:
@@ -202,9 +202,8 @@ def _finding_json(finding: Facts) -> Dict[str, Any]:
     counts = {count: finding[count] for count in ("explained", "unexplained", "newly_wrong")}
     weight = {bits: round(finding[bits], 1) for bits in ("prior", "gained", "score")}
     places = {where: dict(finding[where]) for where in ("layout", "part") if finding[where]}
-    numbers = {name: finding[name] for name in ("bound", "window", "scale", "offset") if finding[name] is not None}
     return {"hypotheses": [dict(hypothesis) for hypothesis in finding["hypotheses"]], **counts, "weight": weight,
-            **numbers, **places}
+            **finding["numbers"], **places}
 
 
 def _advice_lines(facts: Facts) -> Iterator[str]:
@@ -213,14 +212,15 @@ def _advice_lines(facts: Facts) -> Iterator[str]:
         yield _wrapped(f"{hypothesis['name']}: the kernel {hypothesis['what']}.")
         yield _wrapped(hypothesis["advice"])
     layout, part = finding["layout"], finding["part"]
-    if finding["bound"]:
-        yield f"  In this dump the number is {finding['bound']}."
-    if finding["window"]:
-        yield f"  In this dump ranges have {_plural(finding['window'], 'column')} of the other row."
-    if finding["scale"]:
-        offset = "" if finding["offset"] is None else f" and every offset {finding['offset']}"
+    numbers = finding["numbers"]
+    if "bound" in numbers:
+        yield f"  In this dump the number is {numbers['bound']}."
+    if "window" in numbers:
+        yield f"  In this dump ranges have {_plural(numbers['window'], 'column')} of the other row."
+    if "scale" in numbers:
+        offset = f" and every offset {numbers['offset']}" if "offset" in numbers else ""
         unit = "block" if _is_by_block(facts) else "row"
-        yield f"  Every scale is {finding['scale']}{offset}, whatever the {unit}: a scale from elsewhere."
+        yield f"  Every scale is {numbers['scale']}{offset}, whatever the {unit}: a scale from elsewhere."
     if layout and "unit" in layout:
         begin, of, multiple = layout["untouched_from"], layout["of"], layout["multiple_of"]
         known = f", a multiple of {multiple}" if multiple > 1 else ""
@@ -237,20 +237,31 @@ def _advice_lines(facts: Facts) -> Iterator[str]:
 # ---- what remains ----
 
 
-def _is_by_block(facts: Facts) -> bool:
-    """Whether scales stand in columns, too."""
-    return "BY_BLOCK" in OPERATORS[facts["operator"]].traits
+def _has_hard_inputs(facts: Facts) -> bool:
+    """Whether the operator is one of the command's, and not one for experts."""
+    return facts["operator"] in OPERATORS
+
+
+def _results(facts: Facts) -> Sequence[str]:
+    return _RESULTS if _has_hard_inputs(facts) else [result["name"] for result in facts["results"]]
+
+
+def _column_unit(facts: Facts, result: str) -> str:
+    """What a column of a result is; "" if the result has no columns."""
+    if not _has_hard_inputs(facts):
+        return "column" if "columns" in facts["remainder"][result] else ""
+    return "column" if result == "y" else "block" if "BY_BLOCK" in OPERATORS[facts["operator"]].traits else ""
 
 
 def _remainder_json(facts: Facts) -> Dict[str, Any]:
-    remainder = facts["remainder"]
-    said: Dict[str, Any] = {result: remainder[result]["elements"] for result in _RESULTS}
-    for result in _RESULTS:
-        prefix, unit = ("", "columns") if result == "y" else (f"{result}_", "blocks")
+    remainder, results = facts["remainder"], _results(facts)
+    said: Dict[str, Any] = {result: remainder[result]["elements"] for result in results}
+    for result in results:
+        prefix, unit = "" if result == "y" else f"{result}_", _column_unit(facts, result)
         if said[result]:
             said[f"{prefix}rows"] = dict(remainder[result]["rows"])
-            if result == "y" or _is_by_block(facts):
-                said[f"{prefix}{unit}"] = dict(remainder[result]["columns"])
+            if unit:
+                said[f"{prefix}{unit}s"] = dict(remainder[result]["columns"])
     return {**said, "clues": list(remainder["clues"])}
 
 
@@ -276,15 +287,15 @@ def lines_text(unit: str, lines: Facts) -> str:
 def _remainder_text(facts: Facts) -> str:
     """Where the elements are that nothing explains."""
     said = []
-    for result in _RESULTS:
-        rest = facts["remainder"][result]
+    for result in _results(facts):
+        rest, unit = facts["remainder"][result], _column_unit(facts, result)
         if not rest["elements"]:
             continue
         words = f"{_plural(rest['elements'], 'element')} of {result}"
         if result == "y" or facts["tokens"] > 1:
             words += f" in {lines_text('row', rest['rows'])}"
-        if result == "y" or _is_by_block(facts):
-            words += f" and {lines_text('column' if result == 'y' else 'block', rest['columns'])}"
+        if unit:
+            words += f" and {lines_text(unit, rest['columns'])}"
         said.append(words)
     return f"What {'remains' if facts['verdict'] == 'partly' else 'differs'}: {'; '.join(said)}."
 
@@ -304,7 +315,7 @@ def _is_given(facts: Facts) -> bool:
 
 def _has_remainder(facts: Facts) -> bool:
     """Whether there are places to tell: no hypothesis gives them, but perhaps a word for what is there."""
-    return any(facts["remainder"][result]["elements"] for result in _RESULTS)
+    return any(facts["remainder"][result]["elements"] for result in _results(facts))
 
 
 def shown_name(facts: Facts) -> str:
@@ -361,8 +372,9 @@ def _doubt(facts: Facts) -> str:
     deciding = "Only 1 element decides" if count == 1 else f"Only {count} elements decide"
     if facts["findings"][0]["gained"] < count:
         deciding = f"The {count} elements that decide are too much alike"
-    return (f"{deciding}: an unknown mistake may give the same. On the inputs that npuquant hard-inputs makes, more "
-            "elements decide.")
+    inputs = ("the inputs that npuquant hard-inputs makes" if _has_hard_inputs(facts)
+              else "more tokens with random values")
+    return f"{deciding}: an unknown mistake may give the same. On {inputs}, more elements decide."
 
 
 def verdict_text(facts: Facts) -> str:
@@ -377,7 +389,8 @@ def _summary_lines(facts: Facts) -> Iterator[str]:
     if facts["verdict"] == "equal":
         return
     if facts["is_one_value"]:
-        yield "  Every element of y is the same, as of memory that was never written."
+        name = "y" if _has_hard_inputs(facts) else facts["is_one_value"]
+        yield f"  Every element of {name} is the same, as of memory that was never written."
     if _is_named(facts):
         yield from _advice_lines(facts)
     if facts["verdict"] == "possible":
@@ -390,7 +403,8 @@ def _summary_lines(facts: Facts) -> Iterator[str]:
     others = facts["findings"][int(_is_named(facts)):facts["first_place"]]
     if others:
         yield _wrapped(f"On these inputs the same bits come from {', '.join(map(_name, others))}.")
-        yield "  The inputs that npuquant hard-inputs makes are meant to tell such mistakes apart."
+        yield ("  The inputs that npuquant hard-inputs makes are meant to tell such mistakes apart." if
+               _has_hard_inputs(facts) else "  More tokens with random values tell such mistakes apart.")
 
 
 def summary_text(facts: Facts) -> str:

@@ -70,3 +70,10 @@ def run(function: Any, *arguments: Any) -> None:
     else:
         call = _native.keep(function.__self__, arguments, _threads)
         kept.append(Kept(function.__name__, call, function, arguments))
+
+
+def keep(name: str, call: Any) -> None:
+    """Keeps a call of an operator that is computed here, by the name of its function."""
+    kept = _kept.get()
+    if kept is not None:
+        kept.append(Kept(name, call, None, (False,)))

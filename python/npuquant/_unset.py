@@ -81,6 +81,12 @@ def mark_copy(copy: np.ndarray, tensor: Any, result: np.ndarray) -> None:
         _add(_memory(copy, found.unset, tensor))
 
 
+def mask_of(result: np.ndarray) -> np.ndarray:
+    """Which elements of a new result are unset; of a result that is not marked, none."""
+    found = _find(result.ctypes.data) if result.size else None
+    return np.zeros(result.shape, np.bool_) if found is None else found.unset
+
+
 def _storage(tensor: Any) -> Any:
     return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
 

@@ -20,8 +20,8 @@ def assert_equal(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], oper
     Args:
         actual, operator, args, kwargs: as for diagnose().
         admissible: True lets differences pass that the device's division may make. It is for npu_quantize() with
-            div_mode=True, npu_dynamic_quant(), npu_dynamic_block_quant(), and row_quant() except by the rule
-            "grouped_swiglu".
+            div_mode=True, npu_dynamic_quant(), npu_dynamic_block_quant(), npu_moe_init_routing_v2() with quant_mode=1,
+            and row_quant() except by the rule "grouped_swiglu".
 
     >>> import numpy as np
     >>> x, scales = np.array([[0.25, 2.5]], np.float32), np.array([0.5], np.float32)

@@ -11,6 +11,8 @@ import pytest
 import npuquant
 import numpy_operators as expected
 from npuquant import _unset, unset
+from npuquant_cli.operators import OPTIONS
+from npuquant.testing import assert_equal
 from numpy_operators import f4, floats, rng, round_to
 
 i4, i8 = np.int32, np.int64
@@ -550,6 +552,541 @@ def test_tensors_without_values():
         made = npuquant.torch.npu_moe_init_routing_v2(x, ids, scale=scale, offset=scale, expert_num=3, quant_mode=0)
         assert (made[2].shape, made[3].shape) == (counts, scales)
         assert device == "meta" or (isinstance(unset(made[3]), torch.Tensor) and unset(made[3]).all())
+
+
+# ---- causes ----------------------------------------------------------------------------------------------------------
+
+
+def cause_of(actual, operator, *args, **kwargs):
+    """The diagnosis of a kernel, whose report is asked for in all its forms."""
+    found = npuquant.diagnose(actual, operator, *args, **kwargs)
+    assert repr(found) and found._repr_html_() and found.explain_verdict()
+    assert found.to_dict()["verdict"] == found.verdict
+    return found
+
+
+def names(operator):
+    return [hypothesis.name for hypothesis in npuquant.hypotheses(operator)]
+
+
+def sum_kernel(mistake, op, rows, index, weights, skips=(), bias=None, expert=None, mode=2):
+    """npu_moe_token_unpermute and npu_moe_finalize_routing with a mistake, slot by slot; rows are a type's own."""
+    kind, flat = "bfloat16" if rows.dtype == np.uint16 else rows.dtype.name, floats(rows).reshape(-1, rows.shape[-1])
+    finalizes, (n, k), weight = op == "npu_moe_finalize_routing", weights.shape, floats(weights)
+    place = {(t, j): j * n + t if (mode < 2) != (mistake == "index-turned") else t * k + j for t, j in np.ndindex(n, k)}
+    step = kind if finalizes and kind == "float16" else "float32"
+    of_sum = {"steps-rounded": kind, "sums-rounded": kind, "steps-float32": "float32", "sums-float32": "float32"}
+    of_product = {"steps-rounded": kind, "products-rounded": kind, "steps-float32": "float32"}
+
+    def added(a, b):
+        return floats(bits_of(a + b, of_sum.get(mistake, step)))
+
+    def value(t, j):
+        """What slot j adds, and whether it does."""
+        row, w, e = int(index[place[t, j]]), weight[t, j], expert[t, j] if expert is not None else 0
+        if mistake == "index-inverse":
+            row = index.tolist().index(place[t, j])
+        elif mistake == "index-one-less":
+            row = max(row - 1, 0) if row < len(flat) else row
+        elif mistake == "index-one-more":
+            row = min(row + 1, len(flat) - 1) if row < len(flat) else row
+        if mistake == "weights-by-row":
+            w = weight.reshape(-1)[min(max(row, 0), n * k - 1)]
+        elif mistake == "weights-by-slot":
+            w = weight.reshape(-1)[j * n + t]
+        elif mistake in ("weights-of-token-before", "weights-of-token-behind"):
+            w = weight[(t + (1 if mistake.endswith("behind") else -1)) % n, j]
+        elif mistake in ("weights-bfloat16", "weights-float16"):
+            w = floats(bits_of([w], mistake[8:]))[0]
+        is_dropped = row < 0 or row >= len(flat)
+        adds = finalizes or w != 0 or mistake in ("zero-weight-added", "weights-left-out")
+        if is_dropped and mistake in ("dropped-last", "dropped-first"):
+            row, is_dropped = -1 if mistake == "dropped-last" else 0, False
+        if is_dropped and mistake == "dropped-bias":
+            v = np.zeros(rows.shape[-1], f4)
+        elif is_dropped or not adds:
+            return None
+        else:
+            v = flat[row]
+        b = None if bias is None or mistake == "bias-left-out" else floats(bias)
+        if mistake == "experts-by-slot":
+            e = expert.reshape(-1)[j * n + t]
+        shift = {"bias-of-expert-before": -1, "bias-of-expert-behind": 1}.get(mistake, 0)
+        if b is not None and mistake != "bias-after-weight":
+            v = added(v, b[(e + shift) % len(b)])
+        if mistake == "fused":
+            return v.astype(np.longdouble) * np.longdouble(w)
+        if mistake != "weights-left-out":
+            v = floats(bits_of(v * w, of_product.get(mistake, step)))
+        return added(v, b[e]) if b is not None and mistake == "bias-after-weight" else v
+
+    y = np.zeros((n, rows.shape[-1]), f4)
+    for t in range(n):
+        order = list(range(k))
+        if mistake == "slots-reversed":
+            order.reverse()
+        elif mistake == "slots-by-row":
+            order.sort(key=lambda j: index[place[t, j]])
+        kept = [] if mistake == "skips-left-out" else list(skips)[:1 if mistake == "skip2-left-out" else None]
+        skip = added(floats(kept[0][t]), floats(kept[1][t]) if len(kept) > 1 else f4(0)) if kept else None
+        values = [value(t, j) for j in order]
+        if mistake == "pairwise":
+            parts = [np.zeros(rows.shape[-1], f4) if v is None else v for v in values]
+            while len(parts) > 1:
+                parts = [added(*parts[i:i + 2]) if i + 1 < len(parts) else parts[i] for i in range(0, len(parts), 2)]
+            y[t] = parts[0] if skip is None else added(skip, parts[0])
+            continue
+        first = skip is None or mistake == "skips-last"
+        total = np.zeros(rows.shape[-1], f4) if first else skip
+        for i, v in enumerate(values):
+            if v is not None:
+                total = v.astype(f4) if i == 0 and first else (
+                    (total + v).astype(f4) if mistake == "fused" else added(total, v))
+        y[t] = added(total, skip) if mistake == "skips-last" else total
+    return bits_of(y, kind)
+
+
+def sum_call(op, kind="float16", weights_kind="float32", n=12, k=4, columns=40, drops=False, bias=False, mode=2):
+    """Arguments of the kernel; with drops some slots have no row."""
+    rows = random_rows((4, 10, columns) if mode % 2 else (n * k, columns), kind)
+    count = 40 if mode % 2 else n * k
+    index = rng.permutation(max(count, n * k)).astype(i4)[:n * k]
+    if mode % 2:
+        index[index >= 40] = -1
+    elif drops:
+        rows = rows[:-9]
+    extra = {}
+    if op == "npu_moe_finalize_routing":
+        extra = {"mode": mode, "skips": [random_rows((n, columns), kind) for _ in range(2)]}
+        if bias:
+            extra.update(bias=random_rows((4, columns), kind), expert=rng.integers(0, 4, (n, k)).astype(i4))
+    return rows, index, bits_of(rng.uniform(0.1, 1, (n, k)).astype(f4), weights_kind), extra
+
+
+def operator_call(op, rows, index, weights, extra):
+    if op == "npu_moe_token_unpermute":
+        return op, rows, index, weights
+    return (op, rows, *extra["skips"], extra.get("bias"), weights, index, extra.get("expert"), extra["mode"])
+
+
+UNPERMUTE, FINALIZE = "npu_moe_token_unpermute", "npu_moe_finalize_routing"
+_BIAS = {"bias": True, "kind": "float32"}
+#: How a mistake shows, if not in the first call of its operator.
+SHOWS = {
+    **dict.fromkeys(["steps-float32", "sums-float32"], {"kind": "float16", "weights_kind": "float16"}),
+    "fused": {"kind": "float32"}, "slots-reversed": {"kind": "float32"}, "slots-by-row": {"kind": "float32"},
+    "pairwise": {"kind": "float32"}, "dropped-last": {"mode": 3}, "dropped-first": {"mode": 3},
+    "dropped-bias": {"mode": 3, **_BIAS}, "bias-after-weight": _BIAS, "bias-left-out": _BIAS, "experts-by-slot": _BIAS,
+    "bias-of-expert-before": _BIAS, "bias-of-expert-behind": _BIAS, "skips-last": {"kind": "float32"}}
+
+
+@pytest.mark.parametrize("op, mistake", [(op, name) for op in (UNPERMUTE, FINALIZE) for name in names(op)])
+def test_causes_of_sums(op, mistake):
+    kind = "bfloat16" if op == FINALIZE else "float16"
+    how = {"kind": kind, "weights_kind": "float32", "n": 40, "columns": 60, **SHOWS.get(mistake, {})}
+    if how["kind"] == "float16" and op == FINALIZE:
+        how["weights_kind"] = "float16"
+    if op == UNPERMUTE and how.pop("mode", 0):
+        how["drops"] = True
+    rows, index, weights, extra = sum_call(op, **how)
+    if mistake == "zero-weight-added":
+        weights[:4, 1] = 0
+        rows[index[[1, 5, 9, 13]]] = np.inf
+    right = sum_kernel("", op, rows, index, weights, **extra)
+    call = operator_call(op, rows, index, weights, extra)
+    assert npuquant.diagnose(right, *call).verdict == "equal"
+    found = cause_of(sum_kernel(mistake, op, rows, index, weights, **extra), *call)
+    assert (found.verdict, found.findings[0].name) == ("explained", mistake), found
+    assert not found.findings[0].newly_wrong and found.element.hypothesis == found.element.dump
+    noise = right.copy()
+    noise.reshape(-1).view(f"u{right.itemsize}")[::7] ^= 5
+    found = cause_of(noise, *call)
+    assert found.verdict == "none" and found.to_dict()["remainder"]["y"] == np.count_nonzero(noise != right)
+
+
+def test_few_values_are_no_explanation():
+    rows, index, weights = bits_of([[1 / 3, 1], [2 / 3, 3]], "float16"), np.arange(2, dtype=i4), f4([[0.3, 0.7]])
+    call = UNPERMUTE, rows, index, weights
+    found = cause_of(sum_kernel("weights-left-out", *call), *call)
+    assert found.verdict == "possible" and found.findings[0].name == "weights-left-out", found
+    # All rows are alike: however many there are, they are one observation.
+    rows, index = np.tile(bits_of([[1 / 3]], "float16"), (600, 64)), np.arange(600, dtype=i4)
+    weights = np.full((200, 3), 0.3, f4)
+    found = cause_of(sum_kernel("weights-left-out", UNPERMUTE, rows, index, weights), UNPERMUTE, rows, index, weights)
+    assert found.verdict == "possible" and found.findings[0].name == "weights-left-out"
+    # A row that holds another is one observation, too: two rows have but two orders.
+    x, ids = random_rows((2, 64), "float32"), np.array([[0], [1]], i4)
+    found = cause_of((x[::-1], None, None, None), "npu_moe_init_routing_v2", x, ids, expert_num=2)
+    assert found.verdict == "possible" and found.findings[0].name == "experts-descending"
+    # And memory that was never written has no name.
+    rows = random_rows((600, 8), "float16")
+    assert cause_of(np.zeros((200, 8), np.float16), UNPERMUTE, rows, index, weights).verdict == "none"
+
+
+@pytest.mark.parametrize("op", [UNPERMUTE, FINALIZE])
+def test_unknown_mistakes_of_sums(op):
+    """A kernel with another mistake gets no name."""
+    kind = "float16" if op == UNPERMUTE else "bfloat16"
+    rows, index, weights, extra = sum_call(op, kind, n=40)
+    call = operator_call(op, rows, index, weights, extra)
+
+    def changed(rows=rows, index=index, weights=weights):
+        return sum_kernel("", op, rows, index, weights, **extra)
+
+    other = index.copy()
+    other[::5] = other[::-5]
+    truncated = (floats(rows) * 0.98).astype(f4)
+    for y in (changed(weights=weights**2), changed(weights=weights / weights.sum(axis=1, keepdims=True)),
+              changed(index=other), changed(rows=bits_of(truncated, kind)), changed(rows=rows[::-1].copy()),
+              changed(weights=np.sort(weights, axis=1))):
+        assert cause_of(y, *call).verdict == "none"
+
+
+ROUTED = {"expert_num": 40, "expert_tokens_num_flag": True, "expert_tokens_num_type": 1}
+CAPACITY = {**ROUTED, "drop_pad_mode": 1, "expert_capacity": 3}
+ACTIVE = {**ROUTED, "active_expert_range": [10, 40]}
+SMOOTH = {**ROUTED, "quant_mode": 1}
+
+
+def routing_kernel(mistake, x, ids, scale=None, **options):
+    """npu_moe_init_routing_v2 with a mistake, row by row."""
+    (n, k), mode = ids.shape, options.get("quant_mode", -1)
+    first, end = options.get("active_expert_range", [0, options["expert_num"]])
+    capacity = options.get("expert_capacity", 0)
+    positions = [p for p in range(n * k) if first <= ids[p // k, p % k] < end]
+    expert = {p: int(ids[p // k, p % k]) for p in positions}
+    keys = {"equal-last-first": lambda p: (expert[p], -p), "equal-by-slot": lambda p: (expert[p], p % k, p),
+            "experts-descending": lambda p: (-expert[p], p), "unsorted": lambda p: p,
+            "equal-in-any-order": lambda p: (expert[p], p * 7919 % 31, p)}
+    positions.sort(key=keys.get(mistake, lambda p: (expert[p], p)))
+    place, limit, wanted = {}, capacity or n * k, {}
+    limit += {"capacity-one-less": -1, "capacity-one-more": 1, "capacity-unchecked": n * k}.get(mistake, 0)
+    rows = np.zeros((options["expert_num"] * capacity if capacity else n * k, x.shape[1]),
+                    np.int8 if mode == 1 else x.dtype)
+    scales = np.zeros(len(rows), f4)
+    for i, p in enumerate(positions):
+        mine = [q for q in positions if expert[q] == expert[p]]
+        slot = mine.index(p)
+        if mistake == "capacity-first-dropped":
+            slot -= max(len(mine) - capacity, 0)
+        wanted[p] = place[p] = expert[p] * capacity + slot if capacity else i
+        if capacity and not 0 <= slot < limit:
+            place[p] = -1
+            continue
+        token = p % n if mistake == "token-modulo" else p // k
+        group = expert[p] - first
+        group = {"scale-of-expert-before": group - 1, "scale-of-expert-behind": (group + 1) % (end - first),
+                 "scale-of-first-expert": 0, "scale-by-number": min(expert[p], end - first - 1)}.get(mistake, group)
+        if place[p] >= len(rows):
+            continue
+        if mode == 1:
+            smooth = None if scale is None or mistake == "scale-left-out" else scale[group]
+            rule = mistake.replace("-", "_")
+            if rule in ("moe_routing_8_5", "moe_routing"):
+                rows[place[p]], scales[place[p]] = quantise(floats(x[token]), smooth, rule)
+            elif rule in OPTIONS["rule"].numbers:
+                made = npuquant.row_quant((floats(x[token]) * smooth)[None], rule)
+                rows[place[p]], scales[place[p]] = made[0][0], made[1][0]
+            else:
+                rows[place[p]], scales[place[p]] = quantise(floats(x[token]), smooth, "moe_routing")
+        else:
+            rows[place[p]] = x[token]
+            scales[place[p]] = 0 if scale is None else scale[place[p] % n if mistake == "scale-unmoved" else token]
+    index = np.full(n * k, -1, i4)
+    inverse = (mistake == "index-inverse") != (options.get("row_idx_type", 0) == 1)
+    for i, p in enumerate(positions):
+        index[i if inverse else p] = p if inverse else (wanted if mistake == "dropped-numbered" else place)[p]
+    if mistake == "index-inverse" and inverse:  # then come the positions of other experts
+        index[len(positions):] = sorted(set(range(n * k)) - set(positions), key=lambda p: ids.reshape(-1)[p] < first)
+    if mistake == "dropped-zero":
+        index[index < 0] = 0
+    elif mistake == "index-by-slot":
+        index = np.array([index[t * k + j] for j in range(k) for t in range(n)], i4)
+    elif mistake == "index-of-tokens":
+        index //= k
+    counts = [sum(1 for p in positions if expert[p] == e) for e in range(first, end)]
+    if mistake == "counts-of-kept":
+        counts = [min(count, capacity) for count in counts]
+    kind = options["expert_tokens_num_type"]
+    if kind == 2:
+        base = 0 if mistake == "pairs-from-zero" else first
+        pairs = [[base + e, count] for e, count in enumerate(counts) if count]
+        counts = np.array(pairs + [[0, 0]] * (options["expert_num"] - len(pairs)), i8)
+    elif (kind == 0) != (mistake in ("counts-for-ends", "ends-for-counts")):
+        before = sum(1 for one in ids.reshape(-1) if one < first) if mistake == "ends-of-all" else 0
+        ends = [before + sum(counts[:e + 1]) for e in range(len(counts))]
+        counts = [end - count for end, count in zip(ends, counts)] if mistake == "begins-for-ends" else ends
+    y = rows.reshape(-1, capacity, x.shape[1]) if capacity else rows
+    return y, index, np.array(counts, i8), scales
+
+
+ROUTED_AS = {
+    **{name: CAPACITY for name in ("capacity-one-less", "capacity-one-more", "capacity-unchecked",
+                                   "capacity-first-dropped", "dropped-numbered")},
+    "counts-of-kept": {**CAPACITY, "expert_capacity": 1},
+    "dropped-zero": ACTIVE, "index-of-tokens": {**ROUTED, "row_idx_type": 1},
+    **{name: {**ROUTED, "expert_tokens_num_type": 0} for name in ("counts-for-ends", "begins-for-ends")},
+    "ends-of-all": {**ACTIVE, "expert_tokens_num_type": 0}, "pairs-from-zero": {**ACTIVE, "expert_tokens_num_type": 2},
+    "scale-by-number": {**ACTIVE, "quant_mode": 1}}
+
+
+@pytest.mark.parametrize("mistake", names("npu_moe_init_routing_v2"))
+def test_causes_of_routing(mistake):
+    options = dict(ROUTED_AS.get(mistake, ROUTED))
+    if mistake.replace("-", "_") in OPTIONS["rule"].numbers or mistake.startswith("scale-"):
+        options.setdefault("quant_mode", -1 if mistake == "scale-unmoved" else 1)
+    experts = options["expert_num"]
+    x, ids = random_rows((60, 40), "float32"), (experts * rng.random((60, 3))**2).astype(i4)
+    ids[ids == 39] = 38  # so that counts are not all alike
+    groups = 30 if "active_expert_range" in options else experts
+    scale = {-1: rng.uniform(1, 2, 60).astype(f4), 1: rng.uniform(0.5, 2, (groups, 40)).astype(f4)}[
+        options.get("quant_mode", -1)]
+    if mistake == "moe-routing":
+        options["cann"] = "8.5"
+    if mistake.replace("-", "_") in OPTIONS["rule"].numbers:
+        x = npuquant.hard_inputs("row_quant", (200, 160), rule="moe_routing").inputs["v"]
+        x[~((np.abs(x).max(axis=1) > 1e-30) & (np.abs(x).max(axis=1) < 1e30))] = 1  # quantise() is for numbers
+        scale, ids = np.ones((40, 160), f4), rng.integers(0, 40, (200, 1)).astype(i4)
+    arguments = (x, ids)
+    right = routing_kernel("moe-routing-8-5" if "cann" in options else "", x, ids, scale, **options)
+    call = {**options, "scale": scale}
+    assert cause_of(right, "npu_moe_init_routing_v2", *arguments, **call).verdict == "equal"
+    found = cause_of(routing_kernel(mistake, x, ids, scale, **options), "npu_moe_init_routing_v2", *arguments, **call)
+    assert (found.verdict, found.findings[0].name) == ("explained", mistake), found
+    noise = list(npuquant.npu_moe_init_routing_v2(*arguments, **call))
+    noise[0] = noise[0].copy()
+    noise[0].reshape(-1).view(f"u{noise[0].itemsize}")[::5] ^= 3
+    assert cause_of(noise, "npu_moe_init_routing_v2", *arguments, **call).verdict == "none"
+
+
+def re_routing_kernel(mistake, tokens, counts, scales):
+    """npu_moe_re_routing with a mistake, block by block."""
+    ranks, experts = counts.shape
+    read = counts
+    if mistake == "counts-turned":
+        read = counts.reshape(-1)[[e * ranks + r for r in range(ranks) for e in range(experts)]].reshape(ranks, experts)
+    begin, blocks = 0, []
+    for r, e in np.ndindex(ranks, experts):
+        rows = list(range(begin, begin + read[r, e]))
+        blocks.append((e, r, rows[::-1] if mistake == "equal-last-first" else rows))
+        begin += read[r, e]
+    if mistake != "unsorted":
+        blocks.sort(key=lambda block: (-block[0] if mistake == "experts-descending" else block[0],
+                                       -block[1] if mistake == "ranks-descending" else block[1]))
+    source = [row for _, _, rows in blocks for row in rows]
+    index = [source.index(i) for i in range(len(source))] if mistake == "index-inverse" else source
+    sums = [sum(int(counts[r, e]) for r in range(ranks)) for e in range(experts)]
+    if mistake == "ends-for-counts":
+        sums = list(itertools.accumulate(sums))
+    elif mistake == "counts-of-ranks":
+        sums = [int(sum(counts[r])) for r in range(ranks)]
+    return (tokens[source], scales[list(range(len(source))) if mistake == "scales-unmoved" else source],
+            np.array(index, i4), np.array(sums, counts.dtype))
+
+
+@pytest.mark.parametrize("mistake", names("npu_moe_re_routing"))
+def test_causes_of_re_routing(mistake):
+    counts = rng.integers(0, 8, (16, 16)).astype(i8)
+    counts[:, 0] += 9
+    tokens, scales = random_rows((int(counts.sum()), 6), "int8"), rng.random(int(counts.sum())).astype(f4)
+    call = "npu_moe_re_routing", tokens, counts
+    assert cause_of(re_routing_kernel("", tokens, counts, scales), *call, per_token_scales=scales).verdict == "equal"
+    found = cause_of(re_routing_kernel(mistake, tokens, counts, scales), *call, per_token_scales=scales)
+    assert (found.verdict, found.findings[0].name) == ("explained", mistake), found
+
+
+MATMUL = "npu_grouped_matmul"
+
+
+def grouped_kernel(mistake, x, weight, groups, kind, scale, per_token, bias):
+    """npu_grouped_matmul with a mistake, row by row; groups has sizes, or pairs of an expert and a size."""
+    (M, K), (E, _, N) = x.shape, weight.shape
+    pairs = groups if isinstance(groups[0], tuple) else list(enumerate(groups))
+    ends = list(itertools.accumulate(size for _, size in pairs))
+    begins = [0, *ends[:-1]]
+    sizes = [size for _, size in pairs]
+    spans = list(zip([e for e, _ in pairs], begins, ends))
+    if mistake == "ends-for-counts":
+        spans = [(e, sizes[e - 1] if e else 0, sizes[e]) for e in range(E)]
+    elif mistake == "counts-for-ends":
+        spans = [(e, sum(ends[:e]), sum(ends[:e + 1])) for e in range(E)]
+    elif mistake == "begins-for-ends":
+        spans = [(e, ends[e], ends[e + 1] if e + 1 < E else M) for e in range(E)]
+    elif mistake == "pairs-by-place":
+        spans = [(i, begin, end) for i, (_, begin, end) in enumerate(spans)]
+    elif mistake == "empty-skipped":
+        spans = [(i, begin, end) for i, (_, begin, end) in enumerate(span for span in spans if span[1] < span[2])]
+    elif mistake in ("group-late", "group-early"):
+        by, spans = 1 if mistake == "group-late" else -1, [span for span in spans if span[1] < span[2]]
+        spans = [(e, begin + by * (i > 0), end + by * (i + 1 < len(spans))) for i, (e, begin, end) in enumerate(spans)]
+    y = np.zeros((M, N), f4 if kind != "int32" else i4)
+    for e, begin, end in spans:
+        for i in range(begin, min(end, M)):
+            other = {name: (e + 1) % E if mistake in (f"{name}-elsewhere", "expert-elsewhere") else e
+                     for name in ("weight", "scale", "bias")}
+            w = weight[other["weight"]]
+            if mistake == "weight-turned":
+                w = w.reshape(-1)[[n * K + k for k in range(K) for n in range(N)]].reshape(K, N)
+            sums = x[i].astype(i4) @ w.astype(i4)
+            b = None if bias is None or mistake == "bias-left-out" else bias[other["bias"]]
+            if kind == "int32":
+                y[i] = sums if b is None else sums + b
+                continue
+            at_end = b is not None and (b.dtype == np.uint16) != (mistake == "bias-moved")
+            t = sums.astype(f4)
+            if b is not None and not at_end:
+                t = (sums + b).astype(f4) if b.dtype == i4 else t + floats(b)
+            s, p = floats(scale[other["scale"]]), None if per_token is None else per_token[i]
+            if mistake == "token-scales-in-group":
+                p = per_token[i - begin]
+            elif mistake in ("token-scales-before", "token-scales-behind"):
+                p = per_token[(i + (1 if mistake.endswith("behind") else -1)) % M]
+            elif mistake == "token-scales-left-out":
+                p = f4(1)
+            t = floats(bits_of(t, kind)) if mistake == "sums-rounded" else t
+            if mistake == "scales-first":
+                t = t * (s * p)
+            else:
+                t = t * s
+                t = floats(bits_of(t, kind)) if mistake == "rounded-between" else t
+                t = t if p is None else t * p
+            y[i] = t + floats(b) if at_end else t
+    return bits_of(y, kind) if kind != "int32" else y
+
+
+@pytest.mark.parametrize("mistake", names(MATMUL))
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "int32"])
+def test_causes_of_grouped_matmul(kind, mistake):
+    if kind == "int32" and ("scale" in mistake or mistake in ("bias-moved", "rounded-between", "sums-rounded")):
+        pytest.skip("int32 results have no scales")
+    if mistake == "scales-first" and kind == "bfloat16":
+        pytest.skip("the last bit of float32 shows in one result of some 30,000")
+    E, K, N = 6, 10, 40000 if mistake == "scales-first" else 24
+    sizes = [5, 0, 7, 4, 9, 6]
+    x, weight = random_matrix((36, K)), random_matrix((E, K, N))
+    scale = None if kind == "int32" else bits_of(rng.uniform(1e-3, 1e-2, (E, N)).astype(f4),
+                                                 "bfloat16" if kind == "bfloat16" else "float32")
+    bias = bits_of(rng.uniform(-9, 9, (E, N)).astype(f4), "bfloat16") if kind == "bfloat16" else rng.integers(
+        -9999, 9999, (E, N)).astype(i4)
+    per_token = None if kind == "int32" else rng.uniform(0.5, 2, len(x)).astype(f4)
+    groups, list_type = sizes, 1
+    if mistake in ("counts-for-ends", "begins-for-ends"):
+        list_type = 0
+    elif mistake == "pairs-by-place":
+        groups, list_type = [(4, 9), (2, 7), (0, 5), (5, 8), (1, 7)], 2
+    given = np.cumsum(sizes) if list_type == 0 else np.array([*groups, (0, 0)] if list_type == 2 else sizes)
+    call = {"group_list": given, "group_list_type": list_type, "group_type": 0, "split_item": 3, "output_dtype": kind,
+            "bias": [bias], "scale": scale if scale is None else [scale],
+            "per_token_scale": per_token if per_token is None else [per_token]}
+    right = grouped_kernel("", x, weight, groups, kind, scale, per_token, bias)
+    rest = np.arange(len(x)) >= sum(sizes if list_type < 2 else [size for _, size in groups])
+    right[rest] = 7  # nobody compares it
+    assert cause_of([right], MATMUL, [x], [weight], **call).verdict == "equal"
+    y = grouped_kernel(mistake, x, weight, groups, kind, scale, per_token, bias)
+    found = cause_of(y, MATMUL, [x], [weight], **call)
+    assert (found.verdict, found.findings[0].name) == ("explained", mistake), found
+    assert found.element.hypothesis == found.element.dump
+    noise = right.copy()
+    noise.view(f"u{right.itemsize}")[::3] ^= 9
+    assert cause_of(noise, MATMUL, [x], [weight], **call).verdict == "none"
+
+
+def test_division_of_routing():
+    """A quotient that the device may move is no mistake, and has no name."""
+    v = npuquant.hard_inputs("row_quant", (60, 160), rule="moe_routing").inputs["v"]
+    v[~((np.abs(v).max(axis=1) > 1e-30) & (np.abs(v).max(axis=1) < 1e30))] = 1
+    x, ids = v, rng.integers(0, 40, (60, 1)).astype(i4)
+    right = npuquant.npu_moe_init_routing_v2(x, ids, **SMOOTH)
+    call = "npu_moe_init_routing_v2", x, ids
+    assert_equal(right, *call, admissible=True, **SMOOTH)
+    scale = right[3][:, None]
+    quotients = x[np.argsort(ids[:, 0], kind="stable")] / scale
+    moved = np.clip(np.rint(np.nextafter(quotients, f4(np.inf))), -128, 127).astype(np.int8)
+    places = np.argwhere(moved != right[0])
+    assert len(places) > 9
+    y = right[0].copy()
+    y[tuple(places[4])] = moved[tuple(places[4])]
+    found = cause_of((y, *right[1:]), *call, **SMOOTH)
+    assert found.verdict == "admissible" and found.admissible.differing == 1, found
+    assert_equal((y, *right[1:]), *call, admissible=True, **SMOOTH)
+    with pytest.raises(AssertionError, match="within the device's division"):
+        assert_equal((y, *right[1:]), *call, **SMOOTH)
+    y[0, 0] ^= 64
+    assert cause_of((y, *right[1:]), *call, **SMOOTH).verdict == "none"
+
+
+def test_causes_in_large_results():
+    """Of a large result some rows are looked at first."""
+    for mistake in "slots-reversed", "weights-left-out", "unknown":
+        rows, index, weights, _ = sum_call(UNPERMUTE, "float32", n=70, columns=4000)
+        y = sum_kernel(mistake, UNPERMUTE, rows, index, weights)
+        y = y + f4(1) if mistake == "unknown" else y
+        found = npuquant.diagnose(y, UNPERMUTE, rows, index, weights)
+        assert [each.name for each in found.first_place] == [mistake] * (mistake != "unknown"), found
+    x, ids = random_rows((60, 2000), "float32"), rng.integers(0, 40, (60, 3)).astype(i4)
+    for mistake, name in ("equal-last-first",) * 2, ("ends-for-counts",) * 2, ("", None):
+        made = list(routing_kernel(mistake, x, ids, **ROUTED))
+        made[0] = made[0] if mistake else made[0] * 2
+        found = npuquant.diagnose((*made[:3], None), "npu_moe_init_routing_v2", x, ids, **ROUTED)
+        assert (found.findings[0].name if found.findings else None) == name, found
+    x, weight, sizes = random_matrix((36, 10)), random_matrix((6, 10, 9000)), [5, 0, 7, 4, 9, 11]
+    call = {"group_list": np.array(sizes), "group_list_type": 1, "group_type": 0, "split_item": 3,
+            "output_dtype": "int32"}
+    for mistake in "group-late", "expert-elsewhere":
+        y = grouped_kernel(mistake, x, weight, sizes, "int32", None, None, None)
+        found = npuquant.diagnose(y, MATMUL, [x], [weight], **call)
+        assert found.verdict == "explained" and found.findings[0].name == mistake, found
+    assert npuquant.diagnose(y + 1, MATMUL, [x], [weight], **call).verdict == "none"
+
+
+def test_assert_equal_of_experts():
+    x, weight = random_matrix((4, 8)), random_matrix((2, 8, 8))
+    call = {"group_list": np.array([1, 4]), "group_type": 0, "split_item": 3, "output_dtype": "int32"}
+    y, = npuquant.npu_grouped_matmul([x], [weight], **call)
+    assert_equal([y], npuquant.npu_grouped_matmul, [x], [weight], **call)
+    with pytest.raises(AssertionError, match="npu_grouped_matmul: 8 of 32 elements of y differ\ndiagnosis: group-late"):
+        wrong = y.copy()
+        wrong[1] = x[1].astype(i4) @ weight[0].astype(i4)
+        assert_equal([wrong], MATMUL, [x], [weight], **call)
+    parts = [x[:1], x[1:]]
+    ours = npuquant.npu_grouped_matmul(parts, list(weight), group_type=-1, output_dtype="int32")
+    found = cause_of([ours[0], ours[1] + 1], MATMUL, parts, list(weight), group_type=-1, output_dtype="int32")
+    assert found.verdict == "none" and [one.name for one in found.results] == ["y[0]", "y[1]"]
+    assert found.element.result == "y[1]"
+    with pytest.raises(ValueError, match="operator: is 'npu_moe'; expected one of dequant, .*npu_moe_re_routing"):
+        npuquant.diagnose(y, "npu_moe")
+    with pytest.raises(ValueError, match="operator: is 'npu_moe_re_routing'; expected one of dequant, ((?!moe).)*$"):
+        npuquant.hard_inputs("npu_moe_re_routing", (4, 4))
+
+
+def test_explained_by_place():
+    """explain() says where an element comes from."""
+    x, ids = random_rows((5, 4), "float32"), rng.integers(0, 3, (5, 2)).astype(i4)
+    rows, *_ = npuquant.npu_moe_init_routing_v2(x, ids, expert_num=3)
+    at = [(i, j) for i in range(10) for j in range(4)]
+    for (i, j), element in zip(at, npuquant.explain("npu_moe_init_routing_v2", x, ids, expert_num=3, at=at).elements):
+        steps = {step.step: step.definition for step in element.steps}
+        token, slot = int(steps["token"]), int(steps["slot"])
+        assert int(steps["row"]) == i and int(steps["position"]) == token * 2 + slot
+        assert int(steps["expert"]) == ids[token, slot] and x[token, j] == rows[i, j]
+        assert steps["x"] == element.definition
+    rows, index, weights = f4([[1, 2], [3, 4], [5, 6]]), np.array([2, 7, 0], i4), f4([[0.5, 1, 2]])
+    assert repr(npuquant.explain(UNPERMUTE, rows, index, weights, at=(0, 1))) == """\
+y[0, 1]
+  token                           0
+  slot 0: row                     2
+  slot 0: value                   6 (0x40C00000)
+  slot 0: weight                  0.5 (0x3F000000)
+  slot 0: product                 3 (0x40400000)
+  slot 0: sum                     3 (0x40400000)
+  slot 1: row                     7
+  slot 1: sum                     3 (0x40400000)
+  slot 2: row                     0
+  slot 2: value                   2 (0x40000000)
+  slot 2: weight                  2 (0x40000000)
+  slot 2: product                 4 (0x40800000)
+  slot 2: sum                     7 (0x40E00000)
+  y                               7 (0x40E00000)"""
 
 
 # ---- refusals --------------------------------------------------------------------------------------------------------
