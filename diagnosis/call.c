@@ -93,6 +93,16 @@ static int scaled_dimension(const struct call *call)
     return axis == -2 ? call->ndim - 2 : call->ndim - 1;
 }
 
+size_t call_stride(const struct call *call, int dimension)
+{
+    size_t stride = 1;
+
+    for (int d = dimension + 1; d < call->ndim; d++) {
+        stride *= call->shape[d];
+    }
+    return stride;
+}
+
 static void set_channels(struct call *call)
 {
     const size_t count = call->operands[OPERAND_SCALE].count;
@@ -101,9 +111,7 @@ static void set_channels(struct call *call)
     call->inner = 1;
     if (count > 1 && !call->operands[OPERAND_GROUPS].data) {
         call->channels = count;
-        for (int d = scaled_dimension(call) + 1; d < call->ndim; d++) {
-            call->inner *= call->shape[d];
-        }
+        call->inner = call_stride(call, scaled_dimension(call));
     }
     if (call->op & FROM_NARROW && count > call->columns) {
         call->group_rows = call->count / count;

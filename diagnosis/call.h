@@ -125,6 +125,9 @@ bool call_make(struct call *call, unsigned op, const npuq_tensor *const operands
 void call_view(struct call *call, unsigned op, const npuq_tensor *x, const struct call_options *options);
 void call_release(struct call *call);
 
+/* Elements from one index of a dimension to the next. */
+size_t call_stride(const struct call *call, int dimension);
+
 /* The channel of element i: which of the scales along a dimension it has. */
 size_t call_channel(const struct call *call, size_t i);
 

@@ -543,13 +543,14 @@ static bool narrow(const struct search *s, struct variant *variant, size_t i, ui
     return ends[0] < ends[1];
 }
 
-/* Narrows the widest range to what the scales of the sample have, from the one that shows it best on. */
+/* Narrows the widest range to what the scales of the sample have, from the one that shows it best on; SIZE_MAX: each
+ * shows it as well. */
 static bool narrow_by_sample(const struct search *s, struct variant *variant, size_t first, uint32_t range[2])
 {
     enum { LOOKED_AT_SCALES = 64 };
 
     widest_range(s, variant, range);
-    if (s->diagnosis->differing[RESULT_SCALE] == 0 || !narrow(s, variant, first, range)) {
+    if (s->diagnosis->differing[RESULT_SCALE] == 0 || (first != SIZE_MAX && !narrow(s, variant, first, range))) {
         return false;
     }
     for (size_t k = 0, seen = 0; k < s->sample_count && seen < LOOKED_AT_SCALES; k++) {
@@ -628,9 +629,11 @@ static bool fit_bound(const struct search *s, struct variant *variant)
 {
     enum { SHORT = 3, LONG = 9 };
     const int most = s->diagnosis->differing[RESULT_SCALE] > 1 ? LONG : SHORT;
+    const bool is_bound = variant_has_other_bound(variant);
     uint32_t range[2];
 
-    if (has_one_scale(s) || moves_units_only(s) || !narrow_by_sample(s, variant, s->least_at, range) || range[0] == 0) {
+    if (has_one_scale(s) || moves_units_only(s) ||
+        !narrow_by_sample(s, variant, is_bound ? s->least_at : SIZE_MAX, range) || range[0] == 0) {
         return false;
     }
     const float low = npuq_ref_from_bits(range[0]);
@@ -659,7 +662,7 @@ static bool make_finding(struct search *s, const struct hypothesis *first, const
     } else {
         finding->variant.layout = s->layouts[layout];
     }
-    fits = fits && (!variant_has_other_bound(&finding->variant) || fit_bound(s, &finding->variant));
+    fits = fits && (!variant_has_number(&finding->variant) || fit_bound(s, &finding->variant));
     fits = fits && (!variant_has_window(&finding->variant) || fit_window(s, &finding->variant));
     if (variant_has_one_scale(&finding->variant)) {
         finding->variant.scale = one_number(s, RESULT_SCALE);

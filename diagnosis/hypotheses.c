@@ -42,7 +42,16 @@ enum {
 #define CONVERTS_FIRST                                                                                                 \
     "makes NaN and everything beyond int32 the low end, as x86's conversion to int32 does",                            \
         "Clamp in float32 before the conversion, and make NaN 0."
+#define IN_BITS(size)                                                                                                  \
+    "keeps " size " bits of a rounded value before it clamps: a larger one wraps",                                     \
+        "Clamp before the value is an integer."
+#define SUMS_IN_BITS(name, size, choice)                                                                               \
+    {                                                                                                                  \
+        name, RARE, FROM_SUMS, Y_ANY, 0, DOES(STEP_INPUT, choice), "keeps " size " of the sums of products",           \
+            "Sums are int32."                                                                                          \
+    }
 #define PACK_IN_ORDER       "Element 8k + i of a row is in bits 4i to 4i + 3 of word k."
+#define TWOS_COMPLEMENT     "A negative integer is stored in two's complement."
 #define MASK                "Take the lowest four bits of an element before it is shifted."
 #define BEGIN_ANEW          "Begin anew with each row."
 #define JOIN_TILES          "Join the extremes of all tiles of a row before its scale is computed."
@@ -115,6 +124,13 @@ enum {
             "takes the first " size " scales over and over, and the offsets that go with them",                        \
             "Load the next scales with each tile."                                                                     \
     }
+#define BY_DIMENSION(number)                                                                                           \
+    {                                                                                                                  \
+        "by-dimension-" #number, RARE, BY_AXIS | TO_FLOATS, Y_ANY, NEEDS(SCALES) | NEEDS(ROWS),                        \
+            DOES(STEP_SCALE_PLACE, PLACE_OF_DIMENSION + number, STEP_OFFSET_PLACE, PLACE_OF_DIMENSION + number),       \
+            "takes scales and offsets by dimension " #number " of x, which they do not belong to",                     \
+            "Check the dimension that scales run along: of some operators axis says it, of others it is the last."     \
+    }
 /* An operand taken for another type: of its width, or half of it. */
 #define READS(operand, words, operators, step, type, name)                                                             \
     {                                                                                                                  \
@@ -133,6 +149,14 @@ enum {
     {                                                                                                                  \
         name, how_common, SYMMETRIC, Y_ANY, 0, DOES(DIVIDES_BY_BOUNDED(bound)), "divides by max(m, " text,             \
             OTHER_DEFINITION                                                                                           \
+    }
+/* What DMAX is divided by, in the operator's own arithmetic and in that of most programs. */
+#define CONVENTION(name, how_common, what, ...)                                                                        \
+    {name, how_common, SYMMETRIC, Y_ANY, 0, DOES(__VA_ARGS__), what, OTHER_DEFINITION},                                \
+    {                                                                                                                  \
+        name "-divided", how_common, SYMMETRIC & ~BY_RULE, Y_ANY, 0,                                                   \
+            DOES(__VA_ARGS__, STEP_FORM, FORM_DIVIDED, STEP_SCALING, SCALING_DIVISION),                                \
+            what ", and divides x by the scale", OTHER_DEFINITION                                                      \
     }
 #define IN_HALVES(type)                                                                                                \
     STEP_SCALE, PARAMETER_##type, STEP_OFFSET, PARAMETER_##type, STEP_PRODUCT, TYPE_##type, STEP_SUM, SUM_##type
@@ -295,6 +319,9 @@ const struct hypothesis hypotheses[] = {
     {"x-truncated", USUAL, FROM_SUMS, Y_ANY, 0, DOES(STEP_INPUT, INPUT_TRUNCATED),
      "truncates int32 sums of more than 24 bits in the conversion to float32",
      "Convert with rounding to nearest-even."},
+    SUMS_IN_BITS("sums-wrap-16", "16 bits", INPUT_WRAPS_16),
+    SUMS_IN_BITS("sums-wrap-24", "24 bits", INPUT_WRAPS_24),
+    SUMS_IN_BITS("sums-saturate-16", "int16, with saturation,", INPUT_SATURATES_16),
     READS_FLOATS("x", "x", FROM_FLOATS, STEP_INPUT),
     READS("x", "x", FROM_SUMS, STEP_INPUT, FLOAT32, "float32"),
     READS("x", "x", FROM_NARROW, STEP_INPUT, UINT8, "uint8"),
@@ -347,6 +374,15 @@ const struct hypothesis hypotheses[] = {
      "does not clamp after the offset is added: the low bits of the sum are stored",
      "Clamp to -256..255 before the offset, and to -128..127 after it."},
     {"wrap", COMMON, SYMMETRIC, Y_NARROW, NEEDS(BEYOND), DOES(STEP_SATURATION, SATURATE_WRAP), DOES_NOT_CLAMP},
+    {"wrap-16", RARE, WITH_SCALES | READS_WORDS, Y_NARROW | Y_INT32, 0, DOES(STEP_SATURATION, SATURATE_WRAPPED_16),
+     IN_BITS("16")},
+    {"wrap-16", RARE, BY_BLOCK, Y_NARROW, NEEDS(MIN_SCALE), DOES(STEP_SATURATION, SATURATE_WRAPPED_16), IN_BITS("16")},
+    {"wrap-24", RARE, WITH_SCALES | READS_WORDS, Y_NARROW | Y_INT32, 0, DOES(STEP_SATURATION, SATURATE_WRAPPED_24),
+     IN_BITS("24")},
+    {"wrap-32", RARE, WITH_SCALES | READS_WORDS, Y_NARROW | Y_INT32, 0, DOES(STEP_SATURATION, SATURATE_WRAPPED_32),
+     IN_BITS("32")},
+    {"negative-wraps", RARE, WITH_SCALES, Y_NARROW, 0, DOES(STEP_SATURATION, SATURATE_HIGH),
+     "clamps only at the high end: -1 is stored as 255 where y is uint8", "Clamp at both ends."},
     {"unsigned-int4", USUAL, TO_INT4, Y_INT4, 0, DOES(STEP_SATURATION, SATURATE_UNSIGNED), "clamps int4 to 0..15",
      "int4 is signed: clamp to -8..7."},
     {"unsigned-int8", USUAL, TO_INT8, Y_INT8, NEEDS(INT8_Y), DOES(STEP_SATURATION, SATURATE_UNSIGNED),
@@ -357,6 +393,14 @@ const struct hypothesis hypotheses[] = {
      "stores uint8 results minus 128, as int8", "Add 128, that is flip the top bit, or take the results for int8."},
     {"plus-8", RARE, TO_INT4, Y_INT4, 0, DOES(STEP_RESULT, RESULT_OFFSET_BINARY),
      "stores int4 results plus 8, as 0..15", "int4 is two's complement: flip the top bit of the four."},
+    {"magnitude", RARE, TO_INT8, Y_SIGNED_INTEGER, 0, DOES(STEP_RESULT, RESULT_MAGNITUDE),
+     "stores a negative result without its sign", TWOS_COMPLEMENT},
+    {"sign-magnitude", RARE, TO_INT8, Y_SIGNED_INTEGER, 0, DOES(STEP_RESULT, RESULT_SIGN_MAGNITUDE),
+     "stores a negative result as a sign bit and its magnitude", TWOS_COMPLEMENT},
+    {"ones-complement", RARE, TO_INT8, Y_SIGNED_INTEGER, 0, DOES(STEP_RESULT, RESULT_ONES_COMPLEMENT),
+     "stores a negative result in ones' complement: the inverted bits of its magnitude", TWOS_COMPLEMENT},
+    {"negated", RARE, TO_INT8, Y_SIGNED_INTEGER | Y_UINT8, 0, DOES(STEP_RESULT, RESULT_NEGATED),
+     "stores 0 - y, of a uint8 256 - y", "Check the order of a subtraction, or the sign of the scale."},
     {"indefinite", USUAL, AFFINE, Y_INTEGER, 0, DOES(STEP_SATURATION, SATURATE_INDEFINITE), CONVERTS_FIRST},
     {"indefinite", USUAL, SYMMETRIC, Y_INTEGER, NEEDS(BEYOND), DOES(STEP_SATURATION, SATURATE_INDEFINITE),
      CONVERTS_FIRST},
@@ -536,6 +580,19 @@ const struct hypothesis hypotheses[] = {
     {"other-axis", USUAL, TO_FLOATS, Y_ANY, NEEDS(SCALES) | NEEDS(ROWS),
      DOES(STEP_SCALE_PLACE, PLACE_OTHER_AXIS, STEP_OFFSET_PLACE, PLACE_OTHER_AXIS),
      "takes scales and offsets by the row", "Scales and offsets belong to columns."},
+    {"channels-first", RARE, BY_AXIS | TO_FLOATS, Y_ANY, NEEDS(SCALES) | NEEDS(ROWS),
+     DOES(STEP_SCALE_PLACE, PLACE_CHANNELS_FIRST, STEP_OFFSET_PLACE, PLACE_CHANNELS_FIRST),
+     "takes x for [N, C, ...], as NCHW is, though its channels are the last dimension", "Check the layout of x."},
+    {"channels-last", RARE, BY_AXIS, Y_ANY, NEEDS(SCALES) | NEEDS(ROWS),
+     DOES(STEP_SCALE_PLACE, PLACE_CHANNELS_LAST, STEP_OFFSET_PLACE, PLACE_CHANNELS_LAST),
+     "takes x for [..., C], as NHWC is, though its channels are another dimension", "Check the layout of x."},
+    BY_DIMENSION(0),
+    BY_DIMENSION(1),
+    BY_DIMENSION(2),
+    BY_DIMENSION(3),
+    BY_DIMENSION(4),
+    BY_DIMENSION(5),
+    BY_DIMENSION(6),
     FIRST_REUSED("16", 4),
     FIRST_REUSED("32", 5),
     FIRST_REUSED("64", 6),
@@ -740,6 +797,21 @@ const struct hypothesis hypotheses[] = {
     DIVIDED_M("divided-m-1e-6", RARE, BOUND_1E_6, "1e-6) / DMAX"),
     DIVIDED_M("divided-m-epsilon", RARE, BOUND_EPSILON, "FLT_EPSILON) / DMAX"),
     DIVIDED_M("divided-m-other", RARE, BOUND_OF_DUMP, "another number) / DMAX"),
+    CONVENTION("half-step-more", USUAL, "takes 127.5 (int4: 7.5) for DMAX", STEP_UNIT, UNIT_HALF_MORE),
+    CONVENTION("one-sided-range", USUAL,
+               "divides m by 128 (int4: 8) where it is that of a negative v: the scale is max(-lo / 128, hi / 127)",
+               STEP_RANGE, RANGE_ONE_SIDED),
+    CONVENTION("signed-extreme", RARE, "divides the v with the largest |v| by -128 (int4: -8): scales may be negative",
+               STEP_RANGE, RANGE_SIGNED),
+    CONVENTION("range-clipped", RARE, "takes another number times the largest |v| for m, and clamps what is beyond",
+               STEP_RANGE, RANGE_CLIPPED),
+    {"range-clipped", RARE, ASYMMETRIC, Y_ANY, 0, DOES(STEP_RANGE, RANGE_CLIPPED),
+     "takes another number times lo and hi, and clamps what is beyond", OTHER_DEFINITION},
+    {"ggml-q4-0", USUAL, BY_BLOCK, Y_INT4, 0,
+     DOES(STEP_RANGE, RANGE_SIGNED, STEP_FORM, FORM_DIVIDED, STEP_LEAST, LEAST_NONE, STEP_SCALING, SCALING_INVERSE_OR_0,
+          STEP_ROUNDING, ROUND_HALF_ADDED_8, STEP_RETURNED, TYPE_FLOAT16),
+     "is ggml's q4_0: the x with the largest |x| becomes -8, 8.5 is added to round, and the scale is float16",
+     OTHER_DEFINITION},
     {"smoothquant-float16", USUAL, BY_ROW_FACTOR, Y_ANY, NEEDS(HALF_X) | NEEDS(X_NOT_BFLOAT16), SMOOTHQUANT(FLOAT16),
      "divides by max(m, 1e-5) / DMAX in float16, as SmoothQuant does in PyTorch", OTHER_DEFINITION},
     {"smoothquant-bfloat16", USUAL, BY_ROW_FACTOR, Y_ANY, NEEDS(HALF_X) | NEEDS(X_NOT_FLOAT16), SMOOTHQUANT(BFLOAT16),
@@ -938,17 +1010,49 @@ static bool can_read(const struct array *array, int how)
     return how < READ_AS || (array->data && own != other && (half || own->bits == other->bits));
 }
 
-/* Whether the call has more than the kernel takes for all, the operands that it takes for other types, and, to tell any
- * number from a wrong scale, two scales or more. */
+/* Whether dividing the number of an element by a stride gives the channel that a dimension's index gives. */
+static bool is_stride_of(const struct call *call, int dimension, size_t stride)
+{
+    const bool is_outer = call_stride(call, dimension) * call->shape[dimension] == call->count;
+
+    return call_stride(call, dimension) == stride && (is_outer || call->shape[dimension] % call->channels == 0);
+}
+
+/* Whether the dimensions of x make a place of scales possible, and other than the right one and those before it. */
+static bool has_dimension(const struct call *call, int place)
+{
+    const int dimension = place - PLACE_OF_DIMENSION;
+
+    if (place <= PLACE_OTHER_AXIS || place >= PLACE_OF_FIRST || call->count == 0) {
+        return true;
+    }
+    const size_t length = steps_elements_of_channel(call);
+    const bool first =
+        call->ndim > 2 && call->inner == 1 && call->channels == call->columns && length > 1 && length != call->columns;
+    if (place == PLACE_CHANNELS_FIRST) {
+        return first;
+    }
+    if (place == PLACE_CHANNELS_LAST) {
+        return call->inner > 1 && call->columns > 1 && call->columns % call->channels != 0;
+    }
+    return call->ndim > 2 && dimension < call->ndim - 1 && call->group_rows == 0 && call->shape[dimension] > 1 &&
+           call_stride(call, dimension) != call->inner &&
+           !(call->inner == 1 && is_stride_of(call, dimension, call->columns)) &&
+           !(first && is_stride_of(call, dimension, length));
+}
+
+/* Whether the call has more than the kernel takes for all, the operands that it takes for other types, the
+ * dimension that it takes, and, to tell any number from a wrong scale, two scales or more. */
 static bool has_what_is_chosen(const struct variant *variant, const struct call *call)
 {
     const struct array *operands = call->operands;
     const size_t scales = call->channels > 1 ? call->channels : call->columns;
     const int block = variant->choice[STEP_BLOCK];
 
-    return ((!variant_has_other_bound(variant) && !variant_has_one_scale(variant)) || call->tokens > 1) &&
+    return ((!variant_has_number(variant) && !variant_has_one_scale(variant)) || call->tokens > 1) &&
            variant_size(block) <= (block < BLOCK_ROWS ? call->columns : call->rows) - 1 &&
            variant_size(variant->choice[STEP_SCALE_PLACE]) <= scales - 1 &&
+           has_dimension(call, variant->choice[STEP_SCALE_PLACE]) &&
            can_read(&operands[OPERAND_X], variant->choice[STEP_INPUT]) &&
            can_read(&operands[call->tokens > 0 ? OPERAND_SMOOTH : OPERAND_SCALE], variant->choice[STEP_SCALE]) &&
            can_read(&operands[OPERAND_OFFSET], variant->choice[STEP_OFFSET]) &&

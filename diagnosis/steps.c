@@ -257,6 +257,11 @@ static double load(const struct array *array, size_t i)
     return (double)npuq_ref_load(array->data, (npuq_ref_dtype)array->dtype, i);
 }
 
+size_t steps_elements_of_channel(const struct call *call)
+{
+    return call_stride(call, 0) / call->columns;
+}
+
 static size_t turned(size_t i, int place, size_t count)
 {
     switch (place) {
@@ -278,14 +283,24 @@ static size_t turned_in_rows(size_t row, size_t column, int place, size_t count)
     return stays_in_row ? row + turned(column, place, count) : turned(row + column, place, count);
 }
 
+/* The index of element i in a dimension that the scales do not belong to. */
+static size_t other_index(const struct call *call, size_t i, int place)
+{
+    switch (place) {
+    case PLACE_OTHER_AXIS: return call->inner == 1 ? i / call->columns : i % call->columns;
+    case PLACE_CHANNELS_FIRST: return i / steps_elements_of_channel(call);
+    case PLACE_CHANNELS_LAST: return i;
+    default: return i / call_stride(call, place - PLACE_OF_DIMENSION) % call->shape[place - PLACE_OF_DIMENSION];
+    }
+}
+
 static size_t channel_of(const struct call *call, size_t i, int place)
 {
     if (call->channels == 1) {
         return 0;
     }
-    if (place == PLACE_OTHER_AXIS) {
-        const size_t other = call->inner == 1 ? i / call->columns : i;
-        return (call->inner == 1 ? other : other % call->columns) % call->channels;
+    if (place >= PLACE_OTHER_AXIS && place < PLACE_OF_FIRST) {
+        return other_index(call, i, place) % call->channels;
     }
     return turned(call_channel(call, i), place, call->channels);
 }
@@ -580,12 +595,14 @@ struct extremes steps_extremes(const struct call *call, const struct variant *va
     const struct span span = steps_token_span(call, variant, token);
     struct extremes e = {-INFINITY, INFINITY, span.begin, span.begin};
 
+    const bool signless = symmetric && range != RANGE_WITHOUT_SIGN && range != RANGE_ONE_SIDED;
+
     if (symmetric && range != RANGE_WITHOUT_SIGN) {
         e.hi = 0;
     }
     for (size_t i = span.begin; i < span.end; i += span.stride) {
         const double v = ranged(&a, i);
-        const double upper = symmetric && range != RANGE_WITHOUT_SIGN ? fabs(v) : v;
+        const double upper = signless ? fabs(v) : v;
 
         if (is_nan(v) && range != RANGE_IGNORES_NAN) {
             return (struct extremes){(double)NAN, (double)NAN, i, i};
@@ -673,14 +690,14 @@ static double other_scale(const struct arithmetic *a, double scale)
     if (scale == 0 || !is_finite(scale)) {
         return scale;
     }
-    const double fraction = frexp(scale, &exponent); /* 0.5 or more */
+    const double fraction = frexp(fabs(scale), &exponent); /* 0.5 or more */
     switch (how) {
     case OTHER_SCALE_UP: up = fraction > 0.5; break;
     case OTHER_SCALE_NEAREST: up = fraction * fraction >= 0.5; break;
     case OTHER_SCALE_NEARER: up = fraction >= 0.75; break;
     default: up = false; break;
     }
-    return ldexp(1, up ? exponent : exponent - 1);
+    return copysign(ldexp(1, up ? exponent : exponent - 1), scale);
 }
 
 /* Whether another scale takes the place of the one that x is divided by, or only of the one that is returned. */
@@ -714,6 +731,15 @@ static void note_place(const struct arithmetic *a, const char *step, size_t i)
     }
 }
 
+/* A range by the number that the kernel multiplies it with, if there is one. */
+static double clipped(const struct arithmetic *a, double extreme)
+{
+    const int wide = choice(a, STEP_PRECISION);
+    const bool is_clipped = choice(a, STEP_RANGE) == RANGE_CLIPPED;
+
+    return is_clipped ? multiply(a, extreme, to_type(a->variant->bound.value, wide), wide) : extreme;
+}
+
 static struct token asymmetric_token(const struct arithmetic *a, const struct extremes *e)
 {
     const struct dtype *y = dtype_of(a->call->options.y_dtype);
@@ -727,7 +753,9 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
     note_place(a, "hi is at", e->hi_at);
     note(a->trace, "lo", e->lo);
     note_place(a, "lo is at", e->lo_at);
-    const double range = add(a, e->hi, -e->lo, wide);
+    const double highest = clipped(a, e->hi);
+    const double lowest = clipped(a, e->lo);
+    const double range = add(a, highest, -lowest, wide);
     const bool by_factor = unit == UNIT_OTHER_FACTOR;
     const double factor = range == 0 ? 1 : divide(a, steps, range, wide); /* looked at by factor only */
     const double d = unit == UNIT_RECIPROCAL ? multiply(a, range, divide(a, 1, steps, wide), wide)
@@ -738,8 +766,8 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
     note(a->trace, "scale", token.scale = uses_other_scale(a) ? other_scale(a, token.scale) : token.scale);
 
     const double low = -dmax - 1;
-    const double lo = by_factor ? multiply(a, e->lo, factor, wide) : divide(a, e->lo, token.scale, wide);
-    const double hi = by_factor ? multiply(a, e->hi, factor, wide) : divide(a, e->hi, token.scale, wide);
+    const double lo = by_factor ? multiply(a, lowest, factor, wide) : divide(a, lowest, token.scale, wide);
+    const double hi = by_factor ? multiply(a, highest, factor, wide) : divide(a, highest, token.scale, wide);
     const double from_low = add(a, low, -lo, wide);
     double offset = add(a, dmax, -hi, wide);
     switch (choice(a, STEP_TOKEN_OFFSET)) {
@@ -801,7 +829,34 @@ static npuq_dtype rounded_dtype(const struct arithmetic *a)
 /* The largest integer: m becomes this. */
 static double dmax_of(const struct arithmetic *a)
 {
-    return dtype_of(rounded_dtype(a))->high + (choice(a, STEP_UNIT) == UNIT_ONE_MORE ? 1 : 0);
+    const int unit = choice(a, STEP_UNIT);
+
+    return dtype_of(rounded_dtype(a))->high + (unit == UNIT_ONE_MORE ? 1 : unit == UNIT_HALF_MORE ? 0.5 : 0);
+}
+
+/* What becomes DMAX, or, if the kernel says so, another end of the range, which it returns in dmax. */
+static double find_largest(const struct arithmetic *a, const struct extremes *e, double *dmax)
+{
+    const int wide = choice(a, STEP_PRECISION);
+    double m = clipped(a, e->hi);
+    size_t at = e->hi_at;
+
+    *dmax = dmax_of(a);
+    if (choice(a, STEP_RANGE) == RANGE_ONE_SIDED &&
+        divide(a, -e->lo, *dmax + 1, wide) > divide(a, e->hi, *dmax, wide)) {
+        m = -e->lo;
+        at = e->lo_at;
+        *dmax += 1;
+    } else if (choice(a, STEP_RANGE) == RANGE_SIGNED) {
+        m = is_negative(ranged(a, at)) ? -m : m;
+        *dmax = -*dmax - 1;
+    }
+    m = note(a->trace, a->call->options.block > 0 ? "m = max |x|" : "m = max |v|", bounded_largest(a, m));
+    note_place(a, "m is at", at);
+    if (choice(a, STEP_RANGE) != AS_DEFINED) {
+        note(a->trace, "DMAX", *dmax);
+    }
+    return m;
 }
 
 /* Whether the factor decides anything. */
@@ -818,17 +873,15 @@ static struct token symmetric_token(const struct arithmetic *a, const struct ext
 {
     const struct arithmetic unseen = {a->call, a->variant, NULL, a->rule, a->takes_x};
     const int wide = choice(a, STEP_PRECISION);
-    const double dmax = dmax_of(a);
     const int least = choice(a, STEP_LEAST);
     const int form = choice(a, STEP_FORM);
-    const double m =
-        note(a->trace, a->call->options.block > 0 ? "m = max |x|" : "m = max |v|", bounded_largest(a, e->hi));
-    note_place(a, "m is at", e->hi_at);
+    double dmax;
+    const double m = find_largest(a, e, &dmax);
     const double r = symmetric_factor(uses_factor(a) ? a : &unseen, dmax, m);
     /* What is returned need not be the scale that x is divided by. */
     const int computed = form == FORM_LARGEST || form == FORM_FACTOR ? a->rule[STEP_FORM] : form;
     const bool inverse = a->call->options.inverse_form != (computed == FORM_OTHER);
-    struct token token = {.back = r, .largest = m};
+    struct token token = {.back = r, .largest = m, .dmax = dmax};
     double scale;
 
     if (computed == FORM_DIVIDED) {
@@ -896,6 +949,7 @@ static double round_value(const struct arithmetic *a, double t)
     case ROUND_CEILING: return ceil(t);
     case ROUND_TRUNCATE: return trunc(t);
     case ROUND_HALF_ADDED_UP: return floor(add(a, t, 0.5, wide));
+    case ROUND_HALF_ADDED_8: return floor(add(a, t, 8.5, wide)) - 8;
     case ROUND_HALF_ADDED_AWAY: return trunc(add(a, t, copysign(0.5, t), wide));
     default: return round_half_even(t);
     }
@@ -921,14 +975,36 @@ static struct integer_range range_of(const struct arithmetic *a, npuq_dtype dtyp
     return range;
 }
 
+/* What the lowest bits of an integer say. An infinite one has none. */
+static double wrapped(double value, int bits)
+{
+    const double all = ldexp(1, bits);
+    const double rest = is_finite(value) ? fmod(value, all) : 0;
+
+    return rest >= all / 2 ? rest - all : rest < -all / 2 ? rest + all : rest;
+}
+
+/* A rounded value in an integer type that the kernel has before it clamps. */
+static double before_clamp(const struct arithmetic *a, double value)
+{
+    switch (choice(a, STEP_SATURATION)) {
+    case SATURATE_WRAPPED_16: return wrapped(value, 16);
+    case SATURATE_WRAPPED_24: return wrapped(value, 24);
+    case SATURATE_WRAPPED_32: return wrapped(value, 32);
+    default: return value;
+    }
+}
+
 /* A rounded value to the range. NaN has been dealt with. */
 static double saturate(const struct arithmetic *a, double value, struct integer_range range)
 {
+    value = before_clamp(a, value);
     switch (choice(a, STEP_SATURATION)) {
     case SATURATE_INDEFINITE: /* x86's conversion: all that an int32 has not is the least int32 */
         return value > INT32_MAX || value < INT32_MIN ? range.low : clamp(value, range.low, range.high);
     case SATURATE_WRAP: return clamp(value, INT32_MIN, INT32_MAX);
     case SATURATE_INT8: return clamp(value, INT8_MIN, INT8_MAX);
+    case SATURATE_HIGH: return clamp(value, INT32_MIN, range.high);
     default: return clamp(value, range.low, range.high);
     }
 }
@@ -965,6 +1041,21 @@ static double to_integer(const struct arithmetic *a, double t, struct integer_ra
 static uint64_t integer_bits(double value, int bits)
 {
     return (uint64_t)(int64_t)value & (((uint64_t)1 << bits) - 1);
+}
+
+/* An integer as the kernel stores it, in more bits than it has where int4 change others. */
+static uint64_t stored_bits(const struct arithmetic *a, double value, int bits)
+{
+    const double sign = ldexp(1, bits - 1);
+    const int stored = variant_packs(a->variant) ? 32 : bits;
+
+    switch (choice(a, STEP_RESULT)) {
+    case RESULT_MAGNITUDE: return integer_bits(fabs(value), stored);
+    case RESULT_SIGN_MAGNITUDE: return integer_bits(value < 0 ? sign + fmod(-value, sign) : value, stored);
+    case RESULT_ONES_COMPLEMENT: return integer_bits(value < 0 ? value - 1 : value, stored);
+    case RESULT_NEGATED: return integer_bits(-value, stored);
+    default: return integer_bits(value, stored);
+    }
 }
 
 static uint64_t swap_bytes(uint64_t bits, size_t size)
@@ -1058,7 +1149,7 @@ static uint64_t quantised(const struct arithmetic *a, double scaled, bool has_of
     } else {
         value = to_integer(a, scaled, range);
     }
-    const uint64_t bits = integer_bits(value, variant_packs(a->variant) ? 32 : range.bits);
+    const uint64_t bits = stored_bits(a, value, range.bits);
     if (dtype == a->call->options.y_dtype) {
         return bits;
     }
@@ -1141,7 +1232,7 @@ static uint64_t dynamic_element(const struct arithmetic *a, const struct token *
     }
     case SCALING_DIVISION: t = note(a->trace, "v / scale", divide_on_vector_unit(a, v, token->scale, product)); break;
     case SCALING_DMAX_FIRST:
-        t = note(a->trace, "v * DMAX", multiply(a, v, dmax_of(a), choice(a, STEP_PRECISION)));
+        t = note(a->trace, "v * DMAX", multiply(a, v, token->dmax, choice(a, STEP_PRECISION)));
         t = note(a->trace, "/ m", divide(a, t, token->largest, product));
         break;
     default:
@@ -1194,6 +1285,18 @@ static uint64_t anti_quant_element(const struct arithmetic *a, size_t i)
     return float_bits(a, t, a->call->options.y_dtype);
 }
 
+/* The sum in an integer type that the kernel has. */
+static int32_t narrowed(const struct arithmetic *a, int32_t sum)
+{
+    switch (choice(a, STEP_INPUT)) {
+    case INPUT_WRAPS_16: return (int32_t)note_integer(a->trace, "16 bits", wrapped((double)sum, 16));
+    case INPUT_WRAPS_24: return (int32_t)note_integer(a->trace, "24 bits", wrapped((double)sum, 24));
+    case INPUT_SATURATES_16:
+        return (int32_t)note_integer(a->trace, "to int16", clamp((double)sum, INT16_MIN, INT16_MAX));
+    default: return sum;
+    }
+}
+
 static double convert_sum(const struct arithmetic *a, int32_t sum)
 {
     float converted = npuq_ref_int32(sum);
@@ -1232,6 +1335,7 @@ static double load_sum(const struct arithmetic *a, size_t i)
         sum = how == BIAS_SATURATES ? (int32_t)clamp(wide, INT32_MIN, INT32_MAX) : npuq_ref_wrapping_add(x, b);
         note_integer(a->trace, "x + bias", (double)sum);
     }
+    sum = narrowed(a, sum);
     const int product = choice(a, STEP_PRODUCT);
     const bool keeps_bits = product == TYPE_FLOAT64 || product == PRODUCT_FIXED_POINT;
     return keeps_bits && choice(a, STEP_INPUT) < READ_AS ? (double)sum : convert_sum(a, sum);
@@ -1352,12 +1456,12 @@ static uint64_t requant_element(const struct arithmetic *a, size_t i)
     note_integer(a->trace, "offset of the word", o);
     if (order == ORDER_OFFSET_FIRST) {
         p = note(a->trace, "p + offset", add(a, p, o, choice(a, STEP_SUM)));
-        return integer_bits(to_integer(a, p, range), 8);
+        return stored_bits(a, to_integer(a, p, range), 8);
     }
     const struct integer_range first = order == ORDER_ONE_CLAMP     ? range_of(a, NPUQ_INT32)
                                        : order == ORDER_CLAMP_FIRST ? range
                                                                     : nine_bits;
-    value = is_nan(p) ? nan_integer(a, first) : clamp(round_value(a, p), first.low, first.high);
+    value = is_nan(p) ? nan_integer(a, first) : clamp(before_clamp(a, round_value(a, p)), first.low, first.high);
     note_integer(a->trace,
                  order == ORDER_ONE_CLAMP     ? "round"
                  : order == ORDER_CLAMP_FIRST ? "round, clamp to int8"
@@ -1368,7 +1472,7 @@ static uint64_t requant_element(const struct arithmetic *a, size_t i)
     if (choice(a, STEP_SATURATION) != SATURATE_WRAP) {
         value = note_integer(a->trace, "clamp to int8", saturate(a, value, range));
     }
-    return integer_bits(value, 8);
+    return stored_bits(a, value, 8);
 }
 
 static uint64_t word_element(const struct arithmetic *a, size_t i)

@@ -48,6 +48,7 @@ struct token {
     double offset;
     double back;
     double largest; /* m of the symmetric operators */
+    double dmax;    /* what it becomes */
     double returned_scale;
     double returned_offset;
 };
@@ -64,6 +65,9 @@ size_t steps_place_of(const struct call *call, int layout, npuq_dtype dtype, siz
 
 /* The columns of a block of FRACTAL_NZ: 32 bytes. */
 size_t steps_columns_of_fractal(npuq_dtype dtype);
+
+/* The elements of a channel, one after the other, in x that is taken for [N, C, ...]. */
+size_t steps_elements_of_channel(const struct call *call);
 
 /* How many tokens a kernel has: one for each scale, unless its blocks are of another length. */
 size_t steps_tokens(const struct call *call, const struct variant *variant);

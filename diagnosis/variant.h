@@ -69,6 +69,9 @@ enum input_choice {
     INPUT_BFLOAT16 = PARAMETER_BFLOAT16,
     INPUT_TF32 = PARAMETER_TF32,
     INPUT_TRUNCATED, /* int32 to float32, towards zero */
+    INPUT_WRAPS_16,  /* int32 in 16 bits */
+    INPUT_WRAPS_24,
+    INPUT_SATURATES_16,
 };
 enum input_sign_choice { INPUT_UNSIGNED_INT4 = 1, INPUT_OFFSET_BINARY, INPUT_BORROWED };
 enum relu_choice { RELU_APPLIED = 1 };
@@ -78,9 +81,12 @@ enum place_choice {
     PLACE_NEXT = 1,
     PLACE_PREVIOUS,
     PLACE_FIRST,
-    PLACE_OTHER_AXIS,
     PLACE_NEXT_BUT_LAST, /* the last keeps its own */
     PLACE_PREVIOUS_BUT_FIRST,
+    PLACE_OTHER_AXIS,
+    PLACE_CHANNELS_FIRST,   /* x taken for [N, C, ...]; its scales belong to the last dimension */
+    PLACE_CHANNELS_LAST,    /* x taken for [..., C]; its scales belong to another dimension */
+    PLACE_OF_DIMENSION,     /* 0; then the others */
     PLACE_OF_FIRST = SIZED, /* so many, over and over */
 };
 enum group_choice {
@@ -116,12 +122,21 @@ enum smooth_choice {
     SMOOTH_BFLOAT16,
     SMOOTH_IN_RANGE_ONLY,
 };
-enum range_choice { RANGE_SYMMETRIC = 1, RANGE_WITH_ZERO, RANGE_IGNORES_NAN, RANGE_WITHOUT_SIGN };
+enum range_choice {
+    RANGE_SYMMETRIC = 1,
+    RANGE_WITH_ZERO,
+    RANGE_IGNORES_NAN,
+    RANGE_WITHOUT_SIGN,
+    RANGE_ONE_SIDED, /* max(-lo / 128, hi / 127) */
+    RANGE_SIGNED,    /* the extreme with its sign, which becomes the least integer */
+    RANGE_CLIPPED,   /* a number times the range */
+};
 enum unit_choice {
     UNIT_RECIPROCAL = 1,
     UNIT_ONE_LESS,
     UNIT_ONE_MORE,
     UNIT_OTHER_FACTOR, /* one division for two roundings, and the reverse */
+    UNIT_HALF_MORE,
 };
 /* Bounds that programs have, and any other. */
 enum bound { BOUND_1E_12, BOUND_1E_10, BOUND_1E_8, BOUND_1E_6, BOUND_1E_5, BOUND_EPSILON, BOUND_OF_DUMP, BOUNDS };
@@ -194,13 +209,18 @@ enum rounding_choice {
     ROUND_HALF_ADDED_UP, /* floor(t + 0.5), of which the sum is rounded, too */
     ROUND_HALF_ADDED_AWAY,
     ROUND_HALF_EVEN,
+    ROUND_HALF_ADDED_8, /* floor(t + 8.5) - 8 */
 };
 enum saturation_choice {
     SATURATE_SYMMETRIC = 1,
     SATURATE_WRAP,
     SATURATE_UNSIGNED,
     SATURATE_INDEFINITE,
-    SATURATE_INT8, /* trans_quant_param: the offset */
+    SATURATE_INT8,       /* trans_quant_param: the offset */
+    SATURATE_HIGH,       /* only at the high end */
+    SATURATE_WRAPPED_16, /* what remains of the integer in 16 bits */
+    SATURATE_WRAPPED_24,
+    SATURATE_WRAPPED_32,
 };
 enum nan_choice { NAN_LOW = 1, NAN_HIGH, NAN_NEGATIVE, NAN_BEFORE_OFFSET };
 enum subnormal_choice { SUBNORMAL_INPUTS = 1, SUBNORMAL_RESULTS = 2, SUBNORMAL_ALL = 3 };
@@ -215,6 +235,10 @@ enum result_choice {
     RESULT_BYTES_SWAPPED,
     RESULT_HALVES_SWAPPED, /* of a word */
     RESULT_OFFSET_BINARY,  /* the top bit is the other */
+    RESULT_MAGNITUDE,      /* of an integer */
+    RESULT_SIGN_MAGNITUDE,
+    RESULT_ONES_COMPLEMENT,
+    RESULT_NEGATED,
 };
 enum word_choice {
     WORD_OTHER_ROUND_MODE = 1,
@@ -259,7 +283,7 @@ struct variant {
     unsigned char choice[STEPS];
     struct layout layout;
     size_t window;        /* columns of another row: of BLOCK_REACHING and BLOCK_EARLY */
-    struct number bound;  /* of BOUND_OF_DUMP */
+    struct number bound;  /* of BOUND_OF_DUMP or RANGE_CLIPPED */
     struct number scale;  /* of OTHER_SCALE_OF_DUMP */
     struct number offset; /* that goes with it; not a number if each row has its own */
 };
@@ -301,6 +325,12 @@ static inline int variant_has_window(const struct variant *variant)
 static inline int variant_has_one_scale(const struct variant *variant)
 {
     return variant->choice[STEP_OTHER_SCALE] % OTHER_SCALE_ONLY_RETURNED == OTHER_SCALE_OF_DUMP;
+}
+
+/* Whether some number is found in a dump. */
+static inline int variant_has_number(const struct variant *variant)
+{
+    return variant_has_other_bound(variant) || variant->choice[STEP_RANGE] == RANGE_CLIPPED;
 }
 
 /* The number in a choice; 0 if there is none. */

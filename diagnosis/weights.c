@@ -176,7 +176,7 @@ static double bits_of_reading(const struct call *call, const struct variant *var
 {
     const struct found_layout found = layout_describe(call, variant);
     const bool has_offset = variant_has_one_scale(variant) && !isnan(variant->offset.value);
-    const double bits = (variant_has_other_bound(variant) ? bits_of_digits(variant->bound) : 0) +
+    const double bits = (variant_has_number(variant) ? bits_of_digits(variant->bound) : 0) +
                         (variant_has_one_scale(variant) ? bits_of_digits(variant->scale) : 0) +
                         (has_offset ? bits_of_digits(variant->offset) : 0) +
                         (variant_has_window(variant) ? log2((double)call->columns) : 0);

@@ -247,7 +247,7 @@ static PyObject *describe_numbers(const struct variant *variant)
 {
     PyObject *numbers = PyDict_New();
 
-    if (variant_has_other_bound(variant)) {
+    if (variant_has_number(variant)) {
         add_number(&numbers, "bound", PyFloat_FromDouble(variant->bound.value));
     }
     if (variant_has_window(variant)) {
@@ -488,10 +488,10 @@ static PyObject *explain_kept(PyObject *module, PyObject *given)
 /* The variant of a hypothesis, with some begin of an untouched part, or some order of rows. */
 static struct variant example_of(const struct hypothesis *hypothesis, const struct call *call, size_t *row_of)
 {
-    struct variant variant = {
-        .choice = {0}, .window = 3, .bound = {3e-9, 1}, .scale = {0.0371, 3}, .offset = {-5.5, 2}};
+    struct variant variant = {.choice = {0}, .window = 3, .scale = {0.0371, 3}, .offset = {-5.5, 2}};
 
     (void)hypothesis_add(hypothesis, &variant);
+    variant.bound.value = variant_has_other_bound(&variant) ? 3e-9 : 0.9;
     switch (variant.choice[STEP_LAYOUT]) {
     case LAYOUT_TAIL_UNTOUCHED: variant.layout.from = call->columns - call->columns / 4 - 1; break;
     case LAYOUT_ROWS_UNTOUCHED: variant.layout.from = call->rows - call->rows / 4 - 1; break;

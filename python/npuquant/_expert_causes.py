@@ -18,7 +18,7 @@ from . import _native
 from ._arguments import _type_of
 from ._experts import ReRouting, Routing, Sums, _count_tokens, experts_of, re_route, route
 from ._grouped import Grouped, is_stacked, plan
-from ._remainder import _bits, _constant_lines, _lines, _moved_lines, _Result, _values, float_orders
+from ._remainder import Matrix, bits_of, constant_lines, float_orders, lines_of, moved_lines, values_of
 from ._tensors import from_float, to_float
 from ._threads import get_num_threads, keeping
 
@@ -788,7 +788,7 @@ class _Compared(NamedTuple):
 def _is_same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Of equal bits, or both NaN: of a computed NaN the device's bits are not known."""
     if a.dtype == np.uint16 or a.dtype.kind == "f":
-        return (_bits(a) == _bits(b)) | (np.isnan(to_float(a)) & np.isnan(to_float(b)))
+        return (bits_of(a) == bits_of(b)) | (np.isnan(to_float(a)) & np.isnan(to_float(b)))
     return a == b
 
 
@@ -821,7 +821,7 @@ class _Evidence:
         ours, theirs = result.ours[self.at], result.theirs[self.at]
         apart = np.abs(_orders(ours).astype(np.float64) - _orders(theirs).astype(np.float64))
         worth = np.clip(np.frexp(np.maximum(apart, 1))[1], 1, _MOST_OF_VALUE)
-        _, self.value = np.unique(_bits(theirs), return_inverse=True)
+        _, self.value = np.unique(bits_of(theirs), return_inverse=True)
         columns = result.shape[-1] if len(result.shape) > 1 else 1
         rows = result.at[self.at] // max(columns, 1)
         # Elements with the same right value and the same wrong one are one observation of arithmetic. Of a mistake
@@ -829,7 +829,7 @@ class _Evidence:
         moved = _moved(result)[self.at // max(columns, 1)]
         most = int(np.frexp(max(result.at.size // max(columns, 1), 1))[1])
         self.worth = [worth, np.where(moved, np.minimum(worth, most), worth)]
-        pair = _bits(ours).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ _bits(theirs).astype(np.uint64)
+        pair = bits_of(ours).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ bits_of(theirs).astype(np.uint64)
         mixed = np.where(moved, np.uint64(0), (pair ^ pair >> np.uint64(29)) * np.uint64(0xBF58476D1CE4E5B9))
         self.value = [self.value, np.where(moved, rows % (self.value.max(initial=0) + 1), self.value)]
         self.seen = [np.unique(key, return_inverse=True)[1] for key in (pair, mixed + rows.astype(np.uint64))]
@@ -992,7 +992,7 @@ def _kind(array: np.ndarray) -> str:
 
 
 def _trace(call: Any, values: np.ndarray, result: int, index: Tuple[int, ...]) -> Dict[str, Any]:
-    return {"steps": _notes(call, result, index), "bits": int(_bits(values)[index])}
+    return {"steps": _notes(call, result, index), "bits": int(bits_of(values)[index])}
 
 
 def explain(function: str, call: Any, index: Tuple[int, ...], result: int = 0, other: Any = None,
@@ -1004,7 +1004,7 @@ def explain(function: str, call: Any, index: Tuple[int, ...], result: int = 0, o
         return {"result": [*_names(function, results)][result], "index": index, "dtype": _kind(ours),
                 "definition": _trace(call, ours, result, index),
                 "hypothesis": other and _trace(other, other.results()[result], result, index),
-                "dump": None if dump is None else int(_bits(dump)[index])}
+                "dump": None if dump is None else int(bits_of(dump)[index])}
 
 
 def _shown(compared: Sequence[Optional[_Compared]],
@@ -1036,12 +1036,12 @@ def _rest(compared: Sequence[Optional[_Compared]], made: Optional[Sequence[np.nd
                                   for each in (differs, result.theirs, expected))
             where[result.at], dump[result.at], right[result.at] = differs, result.theirs, expected
             where = where.reshape(-1, columns)
-            said[result.name]["rows"] = _lines(where.any(axis=1))
+            said[result.name]["rows"] = lines_of(where.any(axis=1))
             if len(result.shape) > 1:
-                said[result.name]["columns"] = _lines(where.any(axis=0))
-                dump, right = (_values(each, result.kind, columns) for each in (dump, right))
-                held = _Result(result.name, result.kind, dump, right, where)
-                said["clues"] += [word.text for word in (*_constant_lines(held, "row"), *_moved_lines(held, "row"))]
+                said[result.name]["columns"] = lines_of(where.any(axis=0))
+                dump, right = (values_of(each, result.kind, columns) for each in (dump, right))
+                held = Matrix(result.name, result.kind, dump, right, where)
+                said["clues"] += [word.text for word in (*constant_lines(held, "row"), *moved_lines(held, "row"))]
     return said
 
 
@@ -1055,7 +1055,7 @@ def diagnose(function: str, call: Any, ours: Sequence[np.ndarray], theirs: Seque
     differing = sum(int(np.count_nonzero(each.differs)) for each in compared if each)
     tried = _try(function, call, theirs, compared) if differing else []
     constant = next((each.name for each in compared if each and np.count_nonzero(each.differs) > 1
-                     and np.all(_bits(each.theirs) == _bits(each.theirs)[0])), None)
+                     and np.all(bits_of(each.theirs) == bits_of(each.theirs)[0])), None)
     admission = _admission(call, theirs)
     # A right device may move quotients; nothing else moves then.
     is_by_division = admission is not None and not any(

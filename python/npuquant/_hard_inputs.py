@@ -313,6 +313,9 @@ class Maker:
             target = np.where(random.one_in(8, n), random.pick([_BELOW_HALF, -_BELOW_HALF], n), target)
         elif self.rounded == "int32":
             target = np.where(random.one_in(8, n), random.between(-1, 1, n) * 2.0**24, target)
+        if "FINDS_SCALES" not in self.form.traits:  # or an integer that some type before the clamp does not hold
+            far = random.pick([-1, 1], n) * random.magnitude(14, 34, n)
+            target = np.where(random.one_in(16, n), far, target)
         return target
 
     # ---- elements ----

@@ -38,7 +38,7 @@ class Word(NamedTuple):
     parameters: int  # free numbers: a value, a distance, or where each row comes from
 
 
-class _Result(NamedTuple):
+class Matrix(NamedTuple):
     """A result that was compared, in rows and columns; the columns of scales are the blocks of a row."""
 
     name: str
@@ -47,10 +47,10 @@ class _Result(NamedTuple):
     expected: np.ndarray
     differs: np.ndarray
 
-    def turned(self) -> _Result:
+    def turned(self) -> Matrix:
         """With columns as rows."""
         turned = (np.ascontiguousarray(each.T) for each in (self.theirs, self.expected, self.differs))
-        return _Result(self.name, self.dtype, *turned)
+        return Matrix(self.name, self.dtype, *turned)
 
     def pairs(self, places: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
         """Some elements of the dump, and as they are expected."""
@@ -63,14 +63,14 @@ def values_of(array: np.ndarray, dtype: str, columns: int) -> np.ndarray:
     return np.ascontiguousarray(array).reshape(-1, columns)
 
 
-def _bits(values: np.ndarray) -> np.ndarray:
+def bits_of(values: np.ndarray) -> np.ndarray:
     return values.view(f"u{values.itemsize}")
 
 
 def are_same(name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """In scales and offsets NaN equals NaN, and -0 equals 0."""
     if name == "y":
-        return _bits(a) == _bits(b)
+        return bits_of(a) == bits_of(b)
     return (a == b) | (np.isnan(a) & np.isnan(b))
 
 
@@ -158,12 +158,12 @@ def _value_text(dtype: str, value: np.ndarray) -> str:
     return f"{_numbers(dtype, np.reshape(value, 1))[0]:.9g}" if dtype in _FRACTIONS else str(value)
 
 
-def _constant_lines(result: _Result, unit: str) -> Iterator[Word]:
+def constant_lines(result: Matrix, unit: str) -> Iterator[Word]:
     """Rows, or columns, of one value; not those that are expected to have one."""
     held = np.count_nonzero(result.differs, axis=1)
-    is_one, is_usual = ((bits == bits[:, :1]).all(axis=1) for bits in map(_bits, (result.theirs, result.expected)))
+    is_one, is_usual = ((bits == bits[:, :1]).all(axis=1) for bits in map(bits_of, (result.theirs, result.expected)))
     constant = is_one & ~is_usual & (held >= LEAST_HELD)
-    if constant.any() and len(np.unique(_bits(result.theirs)[constant, 0])) == 1:
+    if constant.any() and len(np.unique(bits_of(result.theirs)[constant, 0])) == 1:
         is_are = f"is a {unit}" if np.count_nonzero(constant) == 1 else f"are {unit}s"
         value = _value_text(result.dtype, result.theirs[constant][0, 0])
         yield Word(f"constant-{unit}s", f"In {result.name} {lines_text(unit, lines_of(constant))} {is_are} of {value}.",
@@ -197,10 +197,10 @@ def _sources(theirs: np.ndarray, expected: np.ndarray, differing: np.ndarray) ->
     yield from ((at, first[line]) for at, line in zip(differing.tolist(), there.tolist()) if line in first)
 
 
-def _moved_lines(result: _Result, unit: str) -> Iterator[Word]:
+def moved_lines(result: Matrix, unit: str) -> Iterator[Word]:
     """Rows, or columns, that hold others. A line of one value is like others by chance, and so is a single number that
     is no float."""
-    theirs, expected = _bits(result.theirs), _bits(result.expected)
+    theirs, expected = bits_of(result.theirs), bits_of(result.expected)
     if theirs.shape[1] > 1:
         varies = (theirs != theirs[:, :1]).any(axis=1)
     else:
@@ -221,17 +221,17 @@ def _covered(flat: np.ndarray, stride: int, width: int, rows: int) -> np.ndarray
     return np.concatenate([flat[:whole * stride].reshape(whole, stride)[:, :width].ravel(), rest])
 
 
-def _are_right(result: _Result, stride: int, width: int) -> bool:
+def _are_right(result: Matrix, stride: int, width: int) -> bool:
     """Whether most elements between such rows are as they are expected: then they are in their places."""
     at = np.arange(result.theirs.size)
     between = (at % stride >= width) | (at // stride >= len(result.theirs))
     return bool(2 * np.count_nonzero(result.differs.ravel()[between]) < np.count_nonzero(between))
 
 
-def _stride_words(result: _Result) -> Iterator[Word]:
+def _stride_words(result: Matrix) -> Iterator[Word]:
     """Rows of y, or single scales, that lie at other distances; all of what they cover counts as explained. Between the
     rows, and behind the last, may be anything but rows in their places."""
-    flat, expected = _bits(result.theirs).ravel(), _bits(result.expected)
+    flat, expected = bits_of(result.theirs).ravel(), bits_of(result.expected)
     expected = expected if result.name == "y" else expected.reshape(-1, 1)
     rows, columns = expected.shape
     probed = min(columns, 32)
@@ -259,9 +259,9 @@ def _stride_words(result: _Result) -> Iterator[Word]:
         return
 
 
-def _clamp_words(result: _Result) -> Iterator[Word]:
+def _clamp_words(result: Matrix) -> Iterator[Word]:
     """Elements that hold the least or the largest value of the dump, and should be beyond."""
-    held = _bits(result.theirs)[result.differs]
+    held = bits_of(result.theirs)[result.differs]
     others = held[held != held[0]]
     if (others != others[:1]).any():  # more than two values: seen before the numbers of all elements are made
         return
@@ -275,14 +275,24 @@ def _clamp_words(result: _Result) -> Iterator[Word]:
                    len(sides))
 
 
-def _words(result: _Result) -> List[Word]:
+def _one_number(result: Matrix) -> Iterator[Word]:
+    """A scale or offset that is the same everywhere, but should not be."""
+    theirs, expected = result.theirs.ravel(), bits_of(result.expected).ravel()
+    if (np.isfinite(theirs[0]) and theirs[0] != 0 and (theirs == theirs[0]).all() and (expected != expected[0]).any()):
+        unit = "block" if result.theirs.shape[1] > 1 else "row"
+        yield Word("one-number", f"Every {result.name} is {str(theirs[0])}, whatever the {unit}: one from elsewhere.", False, 1)
+
+
+def _words(result: Matrix) -> List[Word]:
     rows, columns = result.theirs.shape
-    words: List[Word] = []
+    words: List[Word] = list(_one_number(result)) if result.name != "y" else []
+    if words:
+        return words
     if (columns > 1 or result.name != "y") and rows <= 2**16:
-        words += [*(_constant_lines(result, "row") if columns > 1 else ()), *_moved_lines(result, "row")]
+        words += [*(constant_lines(result, "row") if columns > 1 else ()), *moved_lines(result, "row")]
     if not words and rows > 1 and columns <= 2**16:
         turned = result.turned()
-        words += [*_constant_lines(turned, "column"), *_moved_lines(turned, "column")]
+        words += [*constant_lines(turned, "column"), *moved_lines(turned, "column")]
     if not any(word.explains_all for word in words):
         stride = list(_stride_words(result))
         words = stride or words
@@ -292,17 +302,21 @@ def _words(result: _Result) -> List[Word]:
     if not words and len(held) >= LEAST_HELD:
         words += _clamp_words(result)
     is_said = any(word.explains_all for word in words)
-    if not is_said and len(held) >= LEAST_HELD and (_bits(held) == _bits(held)[0]).all():
+    if not is_said and len(held) >= LEAST_HELD and (bits_of(held) == bits_of(held)[0]).all():
         value = _value_text(result.dtype, held[0])
         saturates = result.dtype in _LIMITS and held[0] in _LIMITS[result.dtype]  # so other mistakes leave the same
-        words.insert(0, Word("constant", f"{result.name} is {value} in every element that differs.", not saturates, 1))
+        right = np.unique(result.expected[result.differs])
+        few = len(right) < LEAST_HELD  # then the mistake may be one of arithmetic, such as a dead zone
+        said = " or ".join(_value_text(result.dtype, each) for each in right) if few else ""
+        text = f"{result.name} is {value} in every element that differs{f', and should be {said}' if few else ''}."
+        words.insert(0, Word("constant", text, not (saturates or few), 1))
     return words
 
 
 # ---- the commonest differences ----
 
 
-def _common_clue(result: _Result, steps: np.ndarray, looked_at: int) -> Iterator[str]:
+def _common_clue(result: Matrix, steps: np.ndarray, looked_at: int) -> Iterator[str]:
     """Of fewer than 8 elements the user can look at each. More steps of a float do not come from rounding."""
     if looked_at < 8 or not len(steps):
         return
@@ -342,7 +356,7 @@ def _quotient(factor: float) -> str:
     return ""
 
 
-def _float_clue(result: _Result, theirs: np.ndarray, expected: np.ndarray, of: int) -> Iterator[str]:
+def _float_clue(result: Matrix, theirs: np.ndarray, expected: np.ndarray, of: int) -> Iterator[str]:
     """A factor of all differing elements, or an addend. Of a single element it would always fit, so it tells something
     only if the result has no other."""
     def near(fitted: np.ndarray) -> int:
@@ -384,7 +398,7 @@ def _line(t: np.ndarray, codes: np.ndarray) -> Tuple[float, float]:
     return factor, addend
 
 
-def _integer_clue(result: _Result, points: np.ndarray, shift: float) -> Iterator[str]:
+def _integer_clue(result: Matrix, points: np.ndarray, shift: float) -> Iterator[str]:
     """A line that gives most elements. It does not describe noise, or a mistake that moves some elements by a code.
     Factor and addend get as few digits as give about as many elements.
 
@@ -408,7 +422,7 @@ def _integer_clue(result: _Result, points: np.ndarray, shift: float) -> Iterator
     factor, addend = next(enough, shorter[-1])
     missed = misses((factor, addend))
     given, before = np.count_nonzero(missed == 0), np.count_nonzero(expected == codes)
-    if _is_most(np.count_nonzero(missed <= 1), of) and 16 <= of - before >= 2 * (of - given):
+    if factor != 0 and _is_most(np.count_nonzero(missed <= 1), of) and 16 <= of - before >= 2 * (of - given):
         product = f" * {factor:.5g}" if factor != 1 else ""
         total = f" {'+' if addend > 0 else '-'} {abs(addend):.6g}" if addend != 0 else ""
         yield (f"{result.name} looks like the value before rounding{product}{total}, rounded: that gives "
@@ -423,7 +437,7 @@ def _integer_clue(result: _Result, points: np.ndarray, shift: float) -> Iterator
 _LEAST_OF_CHANNEL = 4
 
 
-def _offset_clue(call: Call, y: _Result) -> Iterator[str]:
+def _offset_clue(call: Call, y: Matrix) -> Iterator[str]:
     """If the call has no offset: integers with which the library gives all of y, one or one for each channel."""
     given = call.arguments
     names = {tensor.role: tensor.npu_name for tensor in call.operator.inputs}
@@ -527,7 +541,7 @@ def _element_alone(scales: Scales, theirs: np.ndarray, symmetric: bool, own: sli
     return extreme, int(near[hit])
 
 
-def _source_clues(facts: Facts, call: Call, scale: _Result) -> Iterator[str]:
+def _source_clues(facts: Facts, call: Call, scale: Matrix) -> Iterator[str]:
     """Where the scales come from."""
     scales, theirs = Scales(call), _with_order(scale.theirs.ravel())
     rows, columns = scales.v.shape
@@ -551,7 +565,9 @@ def _source_clues(facts: Facts, call: Call, scale: _Result) -> Iterator[str]:
 # ---- all of it ----
 
 
-def _value_clues(facts: Facts, result: _Result) -> Iterator[str]:
+def _value_clues(facts: Facts, result: Matrix) -> Iterator[str]:
+    if result.name == "y" and facts["is_one_value"]:
+        return
     places = np.flatnonzero(result.differs)
     places = places[::1 + (len(places) - 1) // _MOST_DIFFERING]
     theirs, expected = result.pairs(places)
@@ -569,7 +585,7 @@ def _value_clues(facts: Facts, result: _Result) -> Iterator[str]:
         yield from _float_clue(result, theirs[finite], expected[finite], len(places))
 
 
-def _clues(facts: Facts, call: Call, results: Sequence[_Result]) -> Iterator[str]:
+def _clues(facts: Facts, call: Call, results: Sequence[Matrix]) -> Iterator[str]:
     for result in results:
         if result.name == "y":
             yield from _tile_clue(result.differs)
@@ -591,7 +607,7 @@ def describe(facts: Facts, call: Call, actual: Sequence[Any], others: Sequence[W
     facts: of _native; actual: the dump's results, with None for what is not compared; others: words for all that
     differs."""
     said: Dict[str, Any] = {name: {"elements": 0} for name in _RESULTS}
-    results: List[_Result] = []
+    results: List[Matrix] = []
     compared = [each for each in zip(call.ours, actual, facts["remainder"]["expected"]) if each[1] is not None]
     for (right, array, given), result in zip(compared, facts["results"]):
         if not result["differing"] or facts["verdict"] in ("explained", "possible"):
@@ -604,11 +620,12 @@ def describe(facts: Facts, call: Call, actual: Sequence[Any], others: Sequence[W
         if elements:
             said[name] = {"elements": elements, "rows": lines_of(differs.any(axis=1)),
                           "columns": lines_of(differs.any(axis=0))}
-            results.append(_Result(name, dtype, theirs, expected, differs))
+            results.append(Matrix(name, dtype, theirs, expected, differs))
     said.update(words=[], clues=[])
     if facts["verdict"] != "admissible":
         words = [word for result in results for word in _words(result)
                  if not (result.name == "y" and facts["is_one_value"])]
+        words.sort(key=lambda word: word.name != "one-number")  # the simplest statement first
         words = [word._replace(explains_all=word.explains_all and len(results) == 1) for word in words]
         said["words"] = [*words, *others]
         said["clues"] = [word.text for word in said["words"]] + list(_clues(facts, call, results))

@@ -219,7 +219,7 @@ def _advice_lines(facts: Facts) -> Iterator[str]:
         yield f"  In this dump ranges have {_plural(numbers['window'], 'column')} of the other row."
     if "scale" in numbers:
         offset = f" and every offset {numbers['offset']}" if "offset" in numbers else ""
-        unit = "block" if _is_by_block(facts) else "row"
+        unit = _column_unit(facts, "scale") or "row"
         yield f"  Every scale is {numbers['scale']}{offset}, whatever the {unit}: a scale from elsewhere."
     if layout and "unit" in layout:
         begin, of, multiple = layout["untouched_from"], layout["of"], layout["multiple_of"]

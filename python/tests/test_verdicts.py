@@ -182,3 +182,115 @@ def test_held_floats(kind, one):
     y.view("u2")[:, 5] = one
     found = npuquant.diagnose(y, "npu_anti_quant", x, np.ones(1, f4), dst_dtype=kind)
     assert found.findings[0].hypotheses[0].what == "leaves this: in y column 5 of 40 is a column of 1"
+
+
+# ---- numbers that are read off the dump ----
+
+TOKENS = np.random.default_rng(79).normal(size=(32, 256)).astype(f4)
+RIGHT, SCALES = npuquant.npu_dynamic_quant(TOKENS)
+
+
+def codes(t):
+    return np.clip(np.rint(t), -128, 127).astype("i1")
+
+
+def named(actual, *call):
+    found = npuquant.diagnose(actual, *call)
+    return found.verdict, [finding.name for finding in found.first_place], " ".join(str(found).split())
+
+
+@pytest.mark.parametrize("divides", [False, True])
+def test_a_scale_from_calibration(divides):
+    s = f4(0.026)
+    y = codes(TOKENS / s if divides else TOKENS * (1 / s))
+    verdict, names, text = named((y, np.full(32, s)), "npu_dynamic_quant", TOKENS)
+    assert verdict == "explained" and names[0] in ("one-scale", "division and one-scale")
+    assert "Every scale is 0.026, whatever the row: a scale from elsewhere." in text
+
+
+def test_a_scale_and_an_offset_from_calibration():
+    y = codes(TOKENS / f4(0.031) - 3)
+    verdict, names, text = named((y, np.full(32, f4(0.031)), np.full(32, f4(-3))), "npu_dynamic_quant_asymmetric", TOKENS)
+    assert (verdict, names) == ("explained", ["one-scale"])
+    assert "Every scale is 0.031 and every offset -3.0, whatever the row: a scale from elsewhere." in text
+
+
+def test_one_scale_with_the_right_y():
+    assert named((RIGHT, np.full(32, f4(0.026))), "npu_dynamic_quant", TOKENS)[:2] == ("possible", ["one-scale-returned"])
+
+
+def test_one_scale_is_said_first():
+    found = npuquant.diagnose((RIGHT[::-1] ^ np.int8(5), np.full(32, f4(0.026))), "npu_dynamic_quant", TOKENS)
+    assert found.verdict == "none"
+    assert found.to_dict()["remainder"]["clues"][0] == "Every scale is 0.026, whatever the row: one from elsewhere."
+
+
+@pytest.mark.parametrize(("name", "exponent"), [("up", np.ceil), ("down", np.floor), ("nearest", np.rint)])
+def test_powers_of_2(name, exponent):
+    x = TOKENS * np.linspace(1, 9, 32, dtype=f4)[:, None]
+    right, scales = npuquant.npu_dynamic_quant(x)
+    powers = np.exp2(exponent(np.log2(scales))).astype(f4)
+    call = "npu_dynamic_quant", x
+    assert named((codes(x / powers[:, None]), powers), *call)[:2] == ("explained", [f"scale-power-of-2-{name}"])
+    assert named((right, powers), *call)[:2] == ("explained", [f"returned-power-of-2-{name}"])
+
+
+def test_a_unit_is_no_bound():
+    verdict, names, text = named((RIGHT, np.nextafter(SCALES, f4(9))), "npu_dynamic_quant", TOKENS)
+    assert (verdict, names) == ("none", []) and "in steps of float32: +1 in 100 %" in text
+
+
+# ---- few values ----
+
+
+@pytest.mark.parametrize(("x", "y", "scale"), [(1, 0, 0.02), (1, 0, 1), (0, 1, 2), (1, 7, 0.5)])
+def test_a_smoke_test_proves_nothing(x, y, scale):
+    call = "npu_quantize", np.full((16, 128), x, f4), np.full(1, scale, f4), None, np.int8
+    found = npuquant.diagnose(np.full((16, 128), y, "i1"), *call)
+    assert found.verdict == "possible" and found.findings[0].name == "rows-untouched"
+    assert "too much alike" in str(found) and all(finding.weight["gained"] <= 8 for finding in found.findings)
+
+
+def test_a_dead_zone_is_no_constant():
+    call = "npu_quantize", TOKENS * f4(0.3), np.full(1, 0.4, f4), None, np.int8
+    y = npuquant.npu_quantize(*call[1:])
+    found = npuquant.diagnose(np.where(abs(y) <= 1, 0, y).astype("i1"), *call)
+    assert found.verdict == "none"
+    assert "y is 0 in every element that differs, and should be -1 or 1." in found.to_dict()["remainder"]["clues"]
+
+
+def test_a_row_of_zeros():
+    x = np.concatenate([TOKENS[:1] * 0, TOKENS[1:2]])
+    x[1, 0] = 127
+    y, scale = npuquant.npu_dynamic_quant(x)
+    verdict, names, _ = named((y, np.where(scale == 0, f4(1), scale)), "npu_dynamic_quant", x)
+    assert (verdict, names[0]) == ("possible", "one-for-zero")
+
+
+# ---- one mistake behind another ----
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_wrong_elements_do_not_hide_moved_ones(seed):
+    """Each half is admissible by itself, but a device does not move all of them."""
+    rng = np.random.default_rng(seed)
+    x = (rng.integers(-300, 300, (4, 64)) / f4(4)).astype(f4)
+    x[rng.random(x.shape) < 0.12] = np.nan
+    q = x / f4(1.5)
+    y = np.where(np.isnan(q), -128, codes(np.floor(np.nan_to_num(q) + f4(0.5)))).astype("i1")
+    verdict, names, _ = named(y, "npu_quantize", x, np.full(1, 1.5, f4), None, np.int8)
+    assert (verdict, names[0]) == ("possible", "half-up and nan-low")
+
+
+# ---- ranges that reach into another row ----
+
+
+@pytest.mark.parametrize(("name", "begin", "end"), [("range-reaches-next-row", 0, 28), ("range-begins-before", -4, 0)])
+def test_windows(name, begin, end):
+    x = np.random.default_rng(80).normal(size=(64, 100)).astype(f4) * np.linspace(1, 4, 64, dtype=f4)[::-1, None]
+    at = (np.arange(64)[:, None] * 100 + np.arange(begin, 100 + end)).clip(0, x.size - 1)
+    largest = abs(x.ravel()[at]).max(axis=1)
+    y = codes(x * (f4(127) / largest)[:, None])
+    found = npuquant.diagnose((y, largest * (f4(1) / f4(127))), "npu_dynamic_quant", x)
+    assert (found.verdict, found.first_place[0].name) == ("explained", name)
+    assert found.findings[0].window == end - begin

@@ -2,9 +2,10 @@
 """Kernels of dynamic_quant, dynamic_quant_asymmetric, dynamic_block_quant and row_quant with mistakes."""
 import numpy as np
 from numeric import (HALF_ADDED, ROUNDINGS, Machine, Mistakes, f4, f8, for_tensor_cores, groups, in_type, kept, packed,
-                     placed, read_as, read_x, reused, rounded, to_integers, with_offset)
+                     placed, read_as, read_x, represented, reused, rounded, to_integers, with_offset)
 from numpy_operators import floats, round_to
 
+CLIPPED = 0.9
 BOUNDS = {"1e-12": 1e-12, "1e-10": 1e-10, "1e-8": 1e-8, "1e-6": 1e-6, "1e-5": 1e-5, "epsilon": 2.0**-23,
           "other": 3e-9}
 
@@ -136,6 +137,7 @@ def asymmetric_parameters(v, greatest, machine, mistakes):
     if "symmetric-extremes" in mistakes:
         high = np.maximum(np.abs(high), np.abs(low))
         low = -high
+    high, low = clipped(high, machine, mistakes), clipped(low, machine, mistakes)
     if "range-with-zero" in mistakes:
         high, low = np.maximum(high, 0), np.minimum(low, 0)
     d = machine.compute(np.subtract, high, low)
@@ -156,14 +158,47 @@ def asymmetric_parameters(v, greatest, machine, mistakes):
     return scale, offset, machine.compute(np.divide, 1, scale)
 
 
+def clipped(extreme, machine, mistakes):
+    if not made("range-clipped", mistakes):
+        return extreme
+    return machine.compute(np.multiply, extreme, machine.keeps(machine.type(CLIPPED)))
+
+
+def made(convention, mistakes):
+    """Whether a convention is among the mistakes, by itself or with a division."""
+    return convention in mistakes or f"{convention}-divided" in mistakes
+
+
+CONVENTIONS = "half-step-more", "one-sided-range", "signed-extreme", "range-clipped"
+
+
+def is_divided(mistakes):
+    return any([f"{convention}-divided" in mistakes for convention in CONVENTIONS])
+
+
+def signed_extreme(v, mistakes):
+    """The value with the largest magnitude, of equal ones the first."""
+    high, low = extremes(v, mistakes)
+    first = np.take_along_axis(v, np.abs(v).argmax(axis=1)[:, None], axis=1)[:, 0]
+    return np.where(high > -low, high, np.where(high < -low, low, first))
+
+
 def symmetric_parameters(v, greatest, arguments, machine, mistakes):
-    """Scale of each row, the factor of its values, the largest value, and the scale that is returned."""
+    """Scale of each row, the factor of its values, the largest value, what it becomes, and the scale that is
+    returned."""
     blocks = "block" in arguments
-    greatest = greatest + ("one-step-more" in mistakes)
-    if "largest-without-sign" in mistakes:
+    greatest = greatest + ("one-step-more" in mistakes) + made("half-step-more", mistakes) / 2
+    if made("one-sided-range", mistakes):
+        high, low = extremes(v, mistakes)
+        high, low = np.maximum(high, 0), -low
+        is_low = machine.compute(np.divide, low, greatest + 1) > machine.compute(np.divide, high, greatest)
+        largest, greatest = np.where(is_low, low, high), greatest + is_low
+    elif made("signed-extreme", mistakes):
+        largest, greatest = signed_extreme(v, mistakes), -greatest - 1
+    elif "largest-without-sign" in mistakes:
         largest = extremes(v, mistakes)[0]
     else:
-        largest = np.maximum(extremes(np.abs(v), mistakes)[0], 0)
+        largest = clipped(np.maximum(extremes(np.abs(v), mistakes)[0], 0), machine, mistakes)
     least, added = bound("least-m", machine, mistakes), bound("added-m", machine, mistakes)
     largest = largest if least is None else np.maximum(largest, least)
     largest = largest if added is None else machine.compute(np.add, largest, added)
@@ -171,7 +206,7 @@ def symmetric_parameters(v, greatest, arguments, machine, mistakes):
         factor = machine.compute(np.multiply, machine.compute(np.divide, 1, largest), greatest)
     else:
         factor = machine.compute(np.divide, greatest, largest)
-    if "scale-divided" in mistakes:
+    if "scale-divided" in mistakes or is_divided(mistakes):
         scale = machine.compute(np.divide, largest, greatest)
     elif (arguments.get("scale_form") == "inverse") != ("other-form" in mistakes):
         scale = machine.compute(np.divide, 1, factor)
@@ -193,7 +228,7 @@ def symmetric_parameters(v, greatest, arguments, machine, mistakes):
     elif other is not scale:
         scale, factor = other, machine.compute(np.divide, 1, other)
     result = largest if "scale-is-largest" in mistakes else factor if "scale-is-factor" in mistakes else scale
-    return scale, factor, largest, returned_scale(kept(result, mistakes, "scale"), mistakes)
+    return scale, factor, largest, np.broadcast_to(greatest, largest.shape), returned_scale(kept(result, mistakes, "scale"), mistakes)
 
 
 # ---- the elements ----
@@ -215,9 +250,8 @@ def product(t, mistakes):
 
 def scaled(v, scale, factor, largest, greatest, machine, mistakes):
     if "dmax-first" in mistakes:
-        greatest = greatest + ("one-step-more" in mistakes)
         t = machine.compute(np.divide, machine.compute(np.multiply, v, greatest), largest)
-    elif "division" in mistakes:
+    elif "division" in mistakes or is_divided(mistakes):
         t = machine.compute(np.divide, v, scale)
     elif "reciprocal" in mistakes:
         t = machine.compute(np.multiply, v, machine.compute(np.divide, 1, scale))
@@ -273,6 +307,13 @@ def ggml_q8_0(largest, v, greatest, spread, machine, mistakes):
     return ROUNDINGS["half-away"](t.astype(f8)), in_type(d, "float16")
 
 
+def ggml_q4_0(extreme, v, greatest, spread, machine, mistakes):
+    d = machine.compute(np.divide, extreme, -8)
+    inverse = np.where(d == 0, machine.type(0), machine.compute(np.divide, 1, d))
+    t = machine.compute(np.multiply, v, spread(inverse))
+    return np.floor(machine.compute(np.add, t, 8.5)) - 8, in_type(d, "float16")
+
+
 def groups_bfloat16(largest, v, greatest, spread, machine, mistakes):
     scale = in_type(machine.compute(np.divide, largest, greatest), "bfloat16")
     return ROUNDINGS["half-away"](machine.compute(np.divide, v, spread(scale)).astype(f8)), scale
@@ -289,7 +330,7 @@ SYMMETRIC_RULES = {
     "smoothquant-float16": smoothquant_in("float16"),
     "smoothquant-bfloat16": smoothquant_in("bfloat16"),
 }
-BLOCK_RULES = {"ggml-q8-0": ggml_q8_0, "groups-bfloat16": groups_bfloat16, **DIVIDED_M}
+BLOCK_RULES = {"ggml-q8-0": ggml_q8_0, "ggml-q4-0": ggml_q4_0, "groups-bfloat16": groups_bfloat16, **DIVIDED_M}
 
 
 def onnx_dynamic(high, low, v, greatest, spread, machine, mistakes):
@@ -368,7 +409,8 @@ def kernel_of(quantise):
         dtype = call.arguments["dtype"]
         greatest = 7 if dtype == "quint4x2" else 127
         t, parameters = quantise(call, greatest, machine, mistakes)
-        whole = to_integers(t, "int8" if dtype == "uint8" else dtype, mistakes).reshape(call.inputs["x"].shape)
+        integer = "int8" if dtype == "uint8" else dtype
+        whole = represented(to_integers(t, integer, mistakes), integer, mistakes).reshape(call.inputs["x"].shape)
         whole = whole + 128 if dtype == "uint8" else whole
         results = {"y": packed(whole, mistakes) if greatest == 7 else whole.astype(dtype)}
         mistakes.refuse_unknown()
@@ -397,11 +439,12 @@ def dynamic_quant(call, greatest, machine, mistakes):
     ranges, v, spread, of_results = tokens(call, machine, mistakes)
     for name, rule in SYMMETRIC_RULES.items():
         if name in mistakes:
-            t, scale = rule(extremes(np.abs(ranges), mistakes)[0], v, greatest, spread, machine, mistakes)
+            largest = clipped(extremes(np.abs(ranges), mistakes)[0], machine, mistakes)
+            t, scale = rule(largest, v, greatest, spread, machine, mistakes)
             return t, {"scale": returned(scale[of_results], "row", mistakes)}
     *parameters, scale = symmetric_parameters(ranges, greatest, call.arguments, machine, mistakes)
     scale = returned(scale[of_results], "row", mistakes)
-    return scaled(v, *map(spread, parameters), greatest, machine, mistakes), {"scale": scale}
+    return scaled(v, *map(spread, parameters), machine, mistakes), {"scale": scale}
 
 
 # What makes the rules of dynamic_quant.
@@ -439,7 +482,7 @@ def dynamic_quant_asymmetric(call, greatest, machine, mistakes):
     ranges, v, spread, of_results = tokens(call, machine, mistakes)
     for name, rule in ASYMMETRIC_RULES.items():
         if name in mistakes:
-            high, low = extremes(ranges, mistakes)
+            high, low = (clipped(extreme, machine, mistakes) for extreme in extremes(ranges, mistakes))
             t, scale, zero = rule(high, low, v, greatest, spread, machine, mistakes)
             return t, {name: returned(parameter[of_results], "row", mistakes)
                        for name, parameter in (("scale", scale), ("offset", zero))}
@@ -470,14 +513,15 @@ def dynamic_block_quant(call, greatest, machine, mistakes):
         if name in mistakes:
             if name in DIVIDED_M and call.arguments["min_scale"] > 0:
                 machine.most = machine.compute(np.divide, 1, machine.keeps(f4(call.arguments["min_scale"])))
-            largest = np.stack([np.abs(part).max(axis=1) for part in parts], axis=1)
+            largest = np.stack([signed_extreme(part, mistakes) if name == "ggml-q4-0" else np.abs(part).max(axis=1)
+                                for part in parts], axis=1)
             t, scale = rule(largest, x, greatest, spread, machine, mistakes)
             return t, {"scale": returned(scale[:, columns[::block] // length], "block", mistakes)}
     parameters = [symmetric_parameters(part, greatest, call.arguments, machine, mistakes) for part in parts]
     parameters = np.stack(parameters, axis=2)
     *parameters, scale = parameters
     scale = returned(scale[:, columns[::block] // length], "block", mistakes)
-    return scaled(x, *map(spread, parameters), greatest, machine, mistakes), {"scale": scale}
+    return scaled(x, *map(spread, parameters), machine, mistakes), {"scale": scale}
 
 
 KERNELS = {

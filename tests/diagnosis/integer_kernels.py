@@ -2,8 +2,8 @@
 """Kernels of anti_quant, dequant and requant with mistakes."""
 import numpy as np
 from layout_mistakes import AWQ
-from numeric import (Machine, f4, f8, float64_to_type, fused, in_type, is_wide, kept, kernel_of_y, read_as,
-                     placed, read_parameter, reused, rounded)
+from numeric import (Machine, before_clamp, f4, f8, float64_to_type, fused, in_bits, in_type, is_wide, kept,
+                     kernel_of_y, of_other_dimension, placed, read_as, read_parameter, represented, reused, rounded)
 from numpy_operators import add_wrapping, floats, unpack
 
 NINE_BITS, INT32 = (-256, 255), (-(2**31), 2**31 - 1)
@@ -42,12 +42,15 @@ def moved(values, mistakes, following, before, first):
     return values[:1] if first in mistakes else values
 
 
-def of_columns(values, which, rows, mistakes):
-    """A parameter for each column, or, by mistake, for each row."""
+def of_columns(values, which, shape, mistakes):
+    """A parameter for each column of x, whose rows are one dimension, or, by mistake, for each row."""
     values = moved(values, mistakes, f"{which}-of-next", f"{which}-of-one-before", f"{which}-of-first")
     values = values[reused(np.arange(values.size), mistakes)]
+    other = of_other_dimension(shape, mistakes)
+    if other is not None:
+        return values[other % values.size].reshape(-1, shape[-1])
     by_rows = "other-axis" in mistakes or f"{which}-by-other-axis" in mistakes
-    return values[np.arange(rows) % values.size, None] if by_rows else values
+    return values[np.arange(np.prod(shape[:-1])) % values.size, None] if by_rows else values
 
 
 def read_bias(call, mistakes):
@@ -75,6 +78,9 @@ def sums(x, bias, mistakes):
         total = np.clip(x.astype(np.int64) + bias, *INT32).astype(np.int32)
     else:
         total = add_wrapping(x, bias)
+    for bits in 16, 24:
+        total = in_bits(total, bits).astype(np.int32) if f"sums-wrap-{bits}" in mistakes else total
+    total = np.clip(total, -(2**15), 2**15 - 1) if "sums-saturate-16" in mistakes else total
     if "x-read-as-float32" in mistakes:
         return read_as(total, "x", mistakes)
     keeps_bits = is_wide(mistakes) or any(name in mistakes for name in FIXED_POINT)
@@ -172,7 +178,7 @@ def stored(t, dtype, mistakes):
 def clamped(t, limits, mistakes):
     """Rounded to whole numbers within limits."""
     nan = limits[0] if "nan-low" in mistakes else limits[1] if "nan-high" in mistakes else 0
-    return np.where(np.isnan(t), nan, np.clip(rounded(t, mistakes), *limits))
+    return np.where(np.isnan(t), nan, np.clip(before_clamp(rounded(t, mistakes), mistakes), *limits))
 
 
 def to_int8(p, offset, machine):
@@ -184,7 +190,8 @@ def to_int8(p, offset, machine):
     else:
         limits = INT32 if "one-clamp" in mistakes else int8 if "clamp-int8-first" in mistakes else NINE_BITS
         q = clamped(p, limits, mistakes) + offset
-    return (q.astype(np.int64) if "wrap" in mistakes else np.clip(q, *int8).astype(np.int64)).astype(np.int8)
+    q = (q if "wrap" in mistakes else np.clip(q, *int8)).astype(np.int64)
+    return represented(q, "int8", mistakes).astype(np.int8)
 
 
 # ---- operators ----
@@ -194,7 +201,7 @@ def anti_quant(call, mistakes):
     x = read_x(call, mistakes)
     shape, x = x.shape, x.reshape(-1, x.shape[-1])
     machine = Scaling(mistakes)
-    scale = of_columns(read_parameter(call.inputs["scale"], "scale", mistakes, "all"), "scale", len(x), mistakes)
+    scale = of_columns(read_parameter(call.inputs["scale"], "scale", mistakes, "all"), "scale", shape, mistakes)
 
     def scaled(t):
         return kept(machine.compute(np.divide if "opposite" in mistakes else np.multiply, t, scale), mistakes, "all")
@@ -202,7 +209,7 @@ def anti_quant(call, mistakes):
     if "offset" not in call.inputs or "offset-left-out" in mistakes:
         t = scaled(x)
     else:
-        z = of_columns(read_parameter(call.inputs["offset"], "offset", mistakes, "all"), "offset", len(x), mistakes)
+        z = of_columns(read_parameter(call.inputs["offset"], "offset", mistakes, "all"), "offset", shape, mistakes)
         z = np.rint(z) if "offset-integer" in mistakes else -z if "offset-negated" in mistakes else z
         if "distributed" in mistakes:
             t = machine.fused(x, scale, machine.product(z, scale))
@@ -216,10 +223,11 @@ def anti_quant(call, mistakes):
 
 
 def dequant(call, mistakes):
-    x = call.inputs["x"].reshape(-1, call.inputs["x"].shape[-1])
+    shape = call.inputs["x"].shape
+    x = call.inputs["x"].reshape(-1, shape[-1])
     bias = read_bias(call, mistakes)
     machine = Scaling(mistakes)
-    factors = [of_columns(read_parameter(call.inputs["weight_scale"], "scale", mistakes), "scale", len(x), mistakes)]
+    factors = [of_columns(read_parameter(call.inputs["weight_scale"], "scale", mistakes), "scale", shape, mistakes)]
     if "activation_scale" in call.inputs and "row-scale-left-out" not in mistakes:
         row_scale = call.inputs["activation_scale"].reshape(-1)
         row_scale = placed(row_scale, ["scale"], "row", mistakes)
@@ -244,13 +252,14 @@ def dequant(call, mistakes):
             t = machine.product(t, factor)
             t = kept(t, mistakes, "first-product") if i == 1 else t
             t = machine.sum(t, floats(bias)) if i == place else t
-    return stored(t, call.arguments["dtype"], mistakes).reshape(call.inputs["x"].shape)
+    return stored(t, call.arguments["dtype"], mistakes).reshape(shape)
 
 
 def requant(call, mistakes):
-    x = call.inputs["x"].reshape(-1, call.inputs["x"].shape[-1])
+    shape = call.inputs["x"].shape
+    x = call.inputs["x"].reshape(-1, shape[-1])
     bias = read_bias(call, mistakes)
-    words = of_columns(call.inputs["words"].reshape(-1).view(np.uint64), "word", len(x), mistakes)
+    words = of_columns(call.inputs["words"].reshape(-1).view(np.uint64), "word", shape, mistakes)
     machine = Scaling(mistakes)
     scale = (words & (0xFFFFFFFF if "all-scale-bits" in mistakes else 0xFFFFE000)).astype(np.uint32).view(f4)
     total, scale = sums(x, bias, mistakes), kept(scale, mistakes, "scale")
@@ -259,13 +268,13 @@ def requant(call, mistakes):
     if bias is not None and "bias-after-scaling" in mistakes:
         p = machine.sum(p, floats(bias))
     if call.arguments["dtype"] == "float16":
-        return stored(p, "float16", mistakes).reshape(call.inputs["x"].shape)
+        return stored(p, "float16", mistakes).reshape(shape)
     offset = (words >> 37 & 0x1FF).astype(np.int64)
     if "offset-unsigned" not in mistakes:
         offset = np.where(offset > 255, offset - 512, offset)
     offset = moved(offset, mistakes, "offset-of-next", "offset-of-one-before", "offset-of-first")
     offset = offset * 0 if "offset-left-out" in mistakes else -offset if "offset-negated" in mistakes else offset
-    return to_int8(p, offset, machine).reshape(call.inputs["x"].shape)
+    return to_int8(p, offset, machine).reshape(shape)
 
 
 KERNELS = {operator.__name__: kernel_of_y(operator) for operator in (anti_quant, dequant, requant)}

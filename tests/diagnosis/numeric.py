@@ -84,6 +84,29 @@ def flushed(t):
     return np.where(np.abs(t) < f4(2.0**-126), np.copysign(t.dtype.type(0), t), t)
 
 
+def in_bits(values, bits):
+    """Whole numbers, as an integer of so many bits holds them; infinities are 0."""
+    rest = np.mod(np.where(np.isfinite(values), values, 0), 2.0**bits)
+    return np.where(np.isnan(values), values, np.where(rest < 2.0**(bits - 1), rest, rest - 2.0**bits))
+
+
+def before_clamp(whole, mistakes):
+    """Whole numbers in the integer type of a kernel that clamps later."""
+    return next((in_bits(whole, bits) for bits in (16, 24, 32) if f"wrap-{bits}" in mistakes), whole)
+
+
+def represented(whole, dtype, mistakes):
+    """Integers whose bits a kernel stores for those of a type."""
+    if "negated" in mistakes:
+        return -whole
+    if "ones-complement" in mistakes:
+        return np.where(whole < 0, ~-whole, whole)
+    if "sign-magnitude" in mistakes:
+        sign = RANGES[dtype][1] + 1
+        return np.where(whole < 0, -whole % sign | sign, whole)
+    return np.abs(whole) if "magnitude" in mistakes else whole
+
+
 def to_integers(t, dtype, mistakes):
     """Rounded and clamped to the range of a type, NaN as 0."""
     low, high = RANGES[dtype]
@@ -96,6 +119,9 @@ def to_integers(t, dtype, mistakes):
         whole = np.where((whole >= -(2.0**31)) & (whole < 2.0**31), whole, -(2.0**31))
     if "wrap" in mistakes:
         low, high = RANGES["int32"]
+    if "negative-wraps" in mistakes:
+        low = RANGES["int32"][0]
+    whole = before_clamp(whole, mistakes)
     return np.clip(np.where(np.isnan(whole), nan, whole), low, high).astype(np.int64)
 
 
@@ -223,6 +249,16 @@ def reused(index, mistakes):
         if f"first-{count}-reused" in mistakes:
             return index % count
     return index
+
+
+def of_other_dimension(shape, mistakes):
+    """An index for each element, by a dimension that is not that of the scales; None without such a mistake."""
+    order = np.arange(np.prod(shape)).reshape(shape)
+    if "channels-last" in mistakes:
+        return order
+    if "channels-first" in mistakes:
+        return order // np.prod(shape[1:-1])
+    return next((np.indices(shape)[d] for d in range(len(shape) - 1) if f"by-dimension-{d}" in mistakes), None)
 
 
 def with_offset(v, t, factor, offset, dtype, machine, mistakes):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels of quantize, group_quant and trans_quant_param with mistakes."""
 import numpy as np
-from numeric import (Machine, for_tensor_cores, groups, kept, kernel_of_y, packed, read_parameter, read_x, reused,
-                     rounded, to_integers, with_offset)
+from numeric import (Machine, for_tensor_cores, groups, kept, kernel_of_y, of_other_dimension, packed, read_parameter,
+                     read_x, represented, reused, rounded, to_integers, with_offset)
 
 # ---- parameters ----
 
@@ -31,6 +31,9 @@ def taken(index, count, what, mistakes):
 def channels(shape, dimension, what, mistakes):
     """Indices along a dimension; by mistake, rows instead of columns, or other columns."""
     last = len(shape) - 1
+    other = of_other_dimension(shape, mistakes)
+    if other is not None:
+        return other
     if "other-axis" in mistakes or f"{what}-by-other-axis" in mistakes:
         if dimension == last:
             return np.arange(np.prod(shape[:-1])).reshape(*shape[:-1], 1)
@@ -57,7 +60,7 @@ def quantised(x, s, z, divides, dtype, mistakes):
     t = kept(scaled(x, s, divides, machine, mistakes), mistakes, "product", "all", "operands")
     if z is not None:
         t = with_offset(x, t, s, z, dtype, machine, mistakes)
-    whole = to_integers(t, dtype, mistakes)
+    whole = represented(to_integers(t, dtype, mistakes), dtype, mistakes)
     return packed(whole, mistakes) if dtype == "quint4x2" else whole.astype(dtype)
 
 

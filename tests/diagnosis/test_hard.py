@@ -60,6 +60,8 @@ def quantize_forms():
         yield dict(shape=(6, 8, 72), axis=axis)
     yield dict(shape=(48, 96))
     yield dict(shape=(2, 3, 8, 72), axis=-2, div_mode=False)
+    for axis in 1, -1:
+        yield dict(shape=(4, 16, 6, 20), axis=axis)
 
 
 def group_quant_forms():

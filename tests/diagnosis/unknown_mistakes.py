@@ -178,7 +178,7 @@ OF_Y = {
     "y minus one": lambda y, rng: y - 1,
     "y even": lambda y, rng: y & ~1,
     "y odd": lambda y, rng: y | 1,
-    "y negated": lambda y, rng: -y,
+    "y with bits 0 and 1 exchanged": lambda y, rng: y & ~3 | (y & 1) << 1 | y >> 1 & 1,
     "y halved": lambda y, rng: y >> 1,
     "y as Gray code": lambda y, rng: y ^ y >> 1,
     "y with bits 0 and 2 flipped": lambda y, rng: y ^ 5,
