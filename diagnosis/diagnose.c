@@ -872,21 +872,6 @@ static bool keep_best(struct search *s, struct finding *tried, int tried_count)
     return true;
 }
 
-/* Whether a mistake changes no scale and no offset. */
-static bool changes_y_only(struct search *s, const struct variant *variant)
-{
-    struct predictor p = {.call = s->call, .variant = variant, .cache = s->cache};
-
-    for (int r = RESULT_SCALE; r < RESULTS; r++) {
-        for (size_t i = 0; i < s->diagnosis->compared[r]; i++) {
-            if (!result_is_same((enum result)r, predict(&p, (enum result)r, i, NULL), array_bits(&s->ours[r], i))) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
 /* Looks for a mistake in a part of y: tries mistakes that explain all differences of the sample, but change more. */
 static bool try_parts(struct search *s)
 {
@@ -894,17 +879,13 @@ static bool try_parts(struct search *s)
     const struct array *theirs = s->repaired ? s->repaired : s->theirs;
     int most = CONFIRMED;
 
-    if (d->differing[RESULT_Y] < d->all_differing) {
-        return true;
-    }
-    for (int i = 0; i < s->single_count && most > 0 && d->count < MOST_FINDINGS; i++) {
+    for (int i = 0; i < s->single_count && theirs[RESULT_Y].data && most > 0 && d->count < MOST_FINDINGS; i++) {
         struct finding finding = s->singles[i];
-        if (finding.unexplained > 0 || finding.explained == 0 || finding.variant.choice[STEP_LAYOUT] != AS_DEFINED ||
-            !changes_y_only(s, &finding.variant)) {
+        if (finding.unexplained > 0 || finding.explained == 0 || finding.variant.choice[STEP_LAYOUT] != AS_DEFINED) {
             continue;
         }
         most--;
-        if (!part_find(s->call, &finding.variant, s->cache, &s->ours[RESULT_Y], &theirs[RESULT_Y], &finding.part)) {
+        if (!part_find(s->call, &finding.variant, s->cache, s->ours, theirs, &finding.part)) {
             return false;
         }
         if (finding.part.kind != PART_ALL) {

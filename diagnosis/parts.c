@@ -53,33 +53,46 @@ static bool fit(const struct side *side, struct part *part)
     return true;
 }
 
-/* Notes the differing and the right rows and columns. False if the mistake does not explain all differences. */
-static bool look(struct predictor *p, const struct array *ours, const struct array *theirs, struct side *rows,
-                 struct side *columns)
+/* Notes an element in the row or column of a side. */
+static void note(struct side *side, size_t at, bool differs)
 {
-    bool differs = false;
-
-    for (size_t i = 0; i < p->call->count; i++) {
-        const uint64_t right = array_bits(ours, i);
-        const uint64_t now = predict(p, RESULT_Y, i, NULL);
-        const size_t row = i / p->call->columns;
-        const size_t column = i % p->call->columns;
-        if (right != array_bits(theirs, i)) {
-            if (now != array_bits(theirs, i)) {
-                return false;
-            }
-            add_differing(rows, row);
-            add_differing(columns, column);
-            differs = true;
-        } else if (now != right) {
-            rows->is_right[row] = true;
-            columns->is_right[column] = true;
-        }
+    if (differs) {
+        add_differing(side, at);
+    } else {
+        side->is_right[at] = true;
     }
-    return differs;
 }
 
-/* Whether the whole part holds one value: then something else wrote it. */
+/* Notes the differing and the right rows and columns. False if the mistake does not explain all differences. Scales and
+ * offsets belong to all columns: columns->of becomes 0 if one of them differs, or would with the mistake. */
+static bool look(struct predictor *p, enum result result, const struct array *ours, const struct array *theirs,
+                 struct side *rows, struct side *columns)
+{
+    const struct call *call = p->call;
+    const size_t count = theirs->data ? call_result_count(call, result) : 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t right = array_bits(ours, i);
+        const uint64_t now = predict(p, result, i, NULL);
+        const bool differs = !result_is_same(result, right, array_bits(theirs, i));
+        if (differs && !result_is_same(result, now, array_bits(theirs, i))) {
+            return false;
+        }
+        if (!differs && result_is_same(result, now, right)) {
+            continue;
+        }
+        if (result == RESULT_Y) {
+            note(rows, i / call->columns, differs);
+            note(columns, i % call->columns, differs);
+        } else {
+            note(rows, i * call->rows / call->tokens, differs);
+            columns->of = 0;
+        }
+    }
+    return true;
+}
+
+/* Whether the whole part of y holds one value: then something else wrote it, unless scales show the mistake, too. */
 static bool is_overwritten(const struct call *call, const struct array *theirs, const struct part *part)
 {
     const bool columns = part->kind == PART_COLUMNS;
@@ -98,7 +111,7 @@ static bool is_overwritten(const struct call *call, const struct array *theirs, 
 }
 
 bool part_find(const struct call *call, const struct variant *variant, struct extremes_cache *cache,
-               const struct array *ours, const struct array *theirs, struct part *part)
+               const struct array ours[RESULTS], const struct array theirs[RESULTS], struct part *part)
 {
     struct predictor p = {.call = call, .variant = variant, .cache = cache};
     struct side rows = {call->rows, SIZE_MAX, 0, calloc(call->rows + 1, sizeof *rows.is_right)};
@@ -106,13 +119,17 @@ bool part_find(const struct call *call, const struct variant *variant, struct ex
     const bool ok = rows.is_right && columns.is_right;
 
     *part = (struct part){0};
-    if (ok && look(&p, ours, theirs, &rows, &columns)) {
-        if (fit(&columns, part)) {
+    bool explains = ok;
+    for (int r = 0; r < RESULTS && explains; r++) {
+        explains = look(&p, (enum result)r, &ours[r], &theirs[r], &rows, &columns);
+    }
+    if (explains && rows.first <= rows.last) {
+        if (columns.of > 0 && columns.first <= columns.last && fit(&columns, part)) {
             part->kind = PART_COLUMNS;
         } else if (fit(&rows, part)) {
             part->kind = PART_ROWS;
         }
-        if (part->kind != PART_ALL && is_overwritten(call, theirs, part)) {
+        if (part->kind != PART_ALL && columns.of > 0 && is_overwritten(call, &theirs[RESULT_Y], part)) {
             *part = (struct part){0};
         }
     }
