@@ -252,7 +252,7 @@ struct tally {
     struct evidence evidence;
 };
 
-enum { CHUNKS = 64 };
+enum { MOST_CHUNKS = 64, ELEMENTS_OF_CHUNK = 512 };
 
 struct confirmation {
     struct search *search;
@@ -260,7 +260,8 @@ struct confirmation {
     struct token *tokens;       /* filled before elements are looked at, which may be of any row, one after the other */
     enum result result;
     bool is_of_places;
-    struct tally *tallies; /* CHUNKS */
+    size_t chunks;
+    struct tally *tallies; /* one for each chunk, and one more */
 };
 
 static void find_tokens(void *argument, size_t begin, size_t end)
@@ -270,7 +271,7 @@ static void find_tokens(void *argument, size_t begin, size_t end)
     struct predictor p = c->predictor;
     const struct state caller = enter_state();
 
-    for (size_t token = begin * total / CHUNKS; token < end * total / CHUNKS; token++) {
+    for (size_t token = begin * total / c->chunks; token < end * total / c->chunks; token++) {
         c->tokens[token] = predict_token(&p, token, NULL);
     }
     leave_state(&caller);
@@ -287,8 +288,8 @@ static void confirm_chunks(void *argument, size_t begin, size_t end)
     for (size_t chunk = begin; chunk < end; chunk++) {
         struct predictor p = c->predictor;
         struct tally *tally = &c->tallies[chunk];
-        const size_t last = (chunk + 1) * total / CHUNKS;
-        for (size_t i = chunk * total / CHUNKS; i < last; i++) {
+        const size_t last = (chunk + 1) * total / c->chunks;
+        for (size_t i = chunk * total / c->chunks; i < last; i++) {
             const uint64_t bits = predict(&p, c->result, i, NULL);
             const size_t explained = tally->finding.explained;
             const size_t left = mismatches(&tally->finding);
@@ -309,20 +310,23 @@ static void run_chunks(struct confirmation *c, void (*work)(void *argument, size
     const npuq_executor *executor = c->search->executor;
 
     if (executor) {
-        executor->parallel_for(executor->context, CHUNKS, work, c);
+        executor->parallel_for(executor->context, c->chunks, work, c);
     } else {
-        work(c, 0, CHUNKS);
+        work(c, 0, c->chunks);
     }
 }
 
 static bool confirm(struct search *s, struct finding *finding)
 {
+    const size_t most = s->call->count / ELEMENTS_OF_CHUNK + 1;
+    const size_t chunks = most < MOST_CHUNKS ? most : MOST_CHUNKS;
     /* Without the cache, which threads do not share. */
     struct confirmation c = {.search = s,
                              .predictor = {.call = s->call, .variant = &finding->variant},
                              .is_of_places = variant_is_of_places(&finding->variant),
-                             .tallies = calloc(CHUNKS + 1, sizeof *c.tallies)};
-    struct evidence *evidence = &c.tallies[CHUNKS].evidence;
+                             .chunks = chunks,
+                             .tallies = calloc(chunks + 1, sizeof *c.tallies)};
+    struct evidence *evidence = &c.tallies[chunks].evidence;
 
     finding->explained = finding->unexplained = finding->newly_wrong = 0;
     finding->left = (struct box){0};
@@ -344,7 +348,7 @@ static bool confirm(struct search *s, struct finding *finding)
             run_chunks(&c, confirm_chunks);
         }
     }
-    for (int i = 0; i < CHUNKS; i++) {
+    for (size_t i = 0; i < chunks; i++) {
         const struct finding *part = &c.tallies[i].finding;
         finding->explained += part->explained;
         finding->unexplained += part->unexplained;
@@ -1087,7 +1091,7 @@ static bool search(struct search *s, const struct array repaired[RESULTS])
     struct finding *pairs = NULL;
     int pair_count = 0;
 
-    s->cache = extremes_cache_make();
+    s->cache = extremes_cache_make(s->call->tokens);
     s->singles = calloc((size_t)hypothesis_count, sizeof *s->singles);
     d->row_of = malloc((MOST_PERMUTED + 2) * (s->call->rows + 1) * sizeof *d->row_of);
     s->least_at = find_least(s);

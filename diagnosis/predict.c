@@ -6,7 +6,7 @@
 
 /* ---- extremes --------------------------------------------------------------------------------------------------- */
 
-enum { CACHE_SLOTS = 1 << 17 };
+enum { MOST_SLOTS = 1 << 17, SLOTS_OF_TOKEN = 256 };
 
 struct slot {
     size_t tokens; /* the token's number and 1; 0: nothing was found yet */
@@ -16,12 +16,22 @@ struct slot {
 
 struct extremes_cache {
     uint64_t visits;
-    struct slot slots[CACHE_SLOTS];
+    size_t count; /* a power of two */
+    struct slot slots[];
 };
 
-struct extremes_cache *extremes_cache_make(void)
+struct extremes_cache *extremes_cache_make(size_t tokens)
 {
-    return calloc(1, sizeof(struct extremes_cache));
+    size_t count = SLOTS_OF_TOKEN;
+
+    while (count < MOST_SLOTS && count / SLOTS_OF_TOKEN < tokens) {
+        count *= 2;
+    }
+    struct extremes_cache *cache = calloc(1, sizeof *cache + count * sizeof cache->slots[0]);
+    if (cache) {
+        cache->count = count;
+    }
+    return cache;
 }
 
 void extremes_cache_release(struct extremes_cache *cache)
@@ -77,7 +87,7 @@ static struct extremes find_extremes(const struct predictor *p, size_t token)
         hash = (hash ^ key.choice[i]) * 0x100000001B3U;
     }
     /* A slot for each token and variant, taken by whoever came last. */
-    struct slot *slot = &p->cache->slots[(hash ^ hash >> 32) % CACHE_SLOTS];
+    struct slot *slot = &p->cache->slots[(hash ^ hash >> 32) % p->cache->count];
     if (slot->tokens != token + 1 || memcmp(&slot->key, &key, sizeof key) != 0) {
         *slot = (struct slot){token + 1, key, make_extremes(p, token)};
     }

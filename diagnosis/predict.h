@@ -8,7 +8,7 @@
 /* Extremes found before. Rows are long, and callers ask for the elements of a row in order, under many variants. */
 struct extremes_cache;
 
-struct extremes_cache *extremes_cache_make(void); /* null if there is not the memory */
+struct extremes_cache *extremes_cache_make(size_t tokens); /* for so many rows; null if there is not the memory */
 void extremes_cache_release(struct extremes_cache *cache);
 
 /* The number of values visited for extremes. */

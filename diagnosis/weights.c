@@ -122,12 +122,12 @@ void evidence_join(struct evidence *evidence, const struct evidence *other)
 {
     evidence->elements += other->elements;
     evidence->counted += other->counted;
-    for (int i = 0; i < OBSERVATIONS; i++) {
+    for (int i = 0; i < OBSERVATIONS && other->observed > 0; i++) {
         if (other->observations[i].key != 0) {
             add_observation(evidence, other->observations[i]);
         }
     }
-    for (int i = 0; i < VALUES; i++) {
+    for (int i = 0; i < VALUES && other->counted > 0; i++) {
         const struct worth *worth = &other->values[i];
         const int count = evidence->values[i].count + worth->count;
         evidence->values[i].first = worth->first > evidence->values[i].first ? worth->first : evidence->values[i].first;

@@ -44,7 +44,7 @@ struct observation {
 
 /* Elements that an explanation changes to the dump's value. Values that repeat say less than new ones, and an
  * observation that repeats says nothing. Once there are so many observations, each element counts. */
-enum { VALUES = 256, OBSERVATIONS = 512 };
+enum { VALUES = 256, OBSERVATIONS = 256 };
 struct evidence {
     size_t elements; /* that differ */
     size_t counted;  /* those without an observation below */
