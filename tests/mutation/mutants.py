@@ -617,7 +617,7 @@ MUTANTS = [
     ("diagnosis: untouched elements hold the first", LAYOUTS, "layout->fill = array_bits(theirs, call->count - 1);", "layout->fill = array_bits(theirs, 0);"),
     ("diagnosis: rows elsewhere not found", LAYOUTS, "if (here[i].hash == there[j].hash) {", "if (here[i].row == there[j].row) {"),
     ("diagnosis: one element is an untouched tail", LAYOUTS, "(call->columns - from) * call->rows > 1", "from < call->columns"),
-    ("diagnosis: a part of few elements", DIAGNOSE, "is_single(best) || (is_sure && finding_score(best) >= -bits_of_rare)", "is_sure"),
+    ("diagnosis: a part of few elements", DIAGNOSE, "d->rivals.is_single || (is_sure && finding_score(best) >= -bits_of_rare)", "is_sure"),
     ("diagnosis: a part with what is right", PARTS, "        if (side->is_right[i]) {\n            return false;", "        if (side->is_right[i] && i > side->last) {\n            return false;"),
     ("diagnosis: a part ends where something differs last", PARTS, "roundest(side->last + 1, most)", "side->last + 1"),
     ("diagnosis: untouched from a multiple of itself", LAYOUTS, "layout->from & (0 - layout->from)", "layout->from"),
