@@ -881,11 +881,13 @@ static bool try_parts(struct search *s)
 {
     struct diagnosis *d = s->diagnosis;
     const struct array *theirs = s->repaired ? s->repaired : s->theirs;
+    const bool is_one_row = s->differing.rows[1] - s->differing.rows[0] == 1; /* which may hold any number */
     int most = CONFIRMED;
 
     for (int i = 0; i < s->single_count && theirs[RESULT_Y].data && most > 0 && d->count < MOST_FINDINGS; i++) {
         struct finding finding = s->singles[i];
-        if (finding.unexplained > 0 || finding.explained == 0 || finding.variant.choice[STEP_LAYOUT] != AS_DEFINED) {
+        if (finding.unexplained > 0 || finding.explained == 0 || finding.variant.choice[STEP_LAYOUT] != AS_DEFINED ||
+            (is_one_row && variant_is_read(&finding.variant))) {
             continue;
         }
         most--;

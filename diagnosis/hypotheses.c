@@ -1049,7 +1049,7 @@ static bool has_what_is_chosen(const struct variant *variant, const struct call 
     const size_t scales = call->channels > 1 ? call->channels : call->columns;
     const int block = variant->choice[STEP_BLOCK];
 
-    return ((!variant_has_number(variant) && !variant_has_one_scale(variant)) || call->tokens > 1) &&
+    return (!variant_is_read(variant) || call->tokens > 1) &&
            variant_size(block) <= (block < BLOCK_ROWS ? call->columns : call->rows) - 1 &&
            variant_size(variant->choice[STEP_SCALE_PLACE]) <= scales - 1 &&
            has_dimension(call, variant->choice[STEP_SCALE_PLACE]) &&

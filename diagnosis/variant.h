@@ -333,6 +333,12 @@ static inline int variant_has_number(const struct variant *variant)
     return variant_has_other_bound(variant) || variant->choice[STEP_RANGE] == RANGE_CLIPPED;
 }
 
+/* Whether a number of the variant is read off the dump. */
+static inline int variant_is_read(const struct variant *variant)
+{
+    return variant_has_number(variant) || variant_has_window(variant) || variant_has_one_scale(variant);
+}
+
 /* The number in a choice; 0 if there is none. */
 static inline size_t variant_size(int choice)
 {
