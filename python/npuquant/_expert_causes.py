@@ -951,8 +951,9 @@ def _verdict(tried: Sequence[_Tried], differing: int, rivals: Optional[Dict[str,
 _MOVED = 0.06
 
 
-def _admission(call: Any, theirs: Sequence[Optional[np.ndarray]]) -> Optional[Dict[str, Any]]:
-    """What the device's division may make of the rows of routing, as of row_quant(); None without a division."""
+def _admission(call: Any, theirs: Sequence[Optional[np.ndarray]], differs: bool) -> Optional[Dict[str, Any]]:
+    """What the device's division may make of the rows of routing, as of row_quant(); None without a division. If nothing
+    differs, one row says in what units it counts."""
     from . import row_quant  # it is made after this module
 
     if not isinstance(call, Routing) or not call.rule or theirs[0] is None or not theirs[0].size:
@@ -960,6 +961,8 @@ def _admission(call: Any, theirs: Sequence[Optional[np.ndarray]]) -> Optional[Di
     places, v = call.quantised()
     if not len(places):
         return None
+    if not differs:
+        places, v = places[:1], v[:1]
     with keeping() as kept:
         row_quant(v, call.rule)
     y, scale = (None if each is None else np.ascontiguousarray(each.reshape(-1, *shape)[places])
@@ -1056,7 +1059,7 @@ def diagnose(function: str, call: Any, ours: Sequence[np.ndarray], theirs: Seque
     tried = _try(function, call, theirs, compared) if differing else []
     constant = next((each.name for each in compared if each and np.count_nonzero(each.differs) > 1
                      and np.all(bits_of(each.theirs) == bits_of(each.theirs)[0])), None)
-    admission = _admission(call, theirs)
+    admission = _admission(call, theirs, differing > 0)
     # A right device may move quotients; nothing else moves then.
     is_by_division = admission is not None and not any(
         each.differs.any() for number, each in enumerate(compared) if each and number)
