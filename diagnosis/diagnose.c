@@ -55,9 +55,12 @@ struct search {
     size_t sample_count;
     bool layout_fits[LAYOUTS];
     struct layout layouts[LAYOUTS];
-    bool has_rest;           /* struct rivals */
-    size_t least_at;         /* find_least() */
-    size_t permuted;         /* how many pairs have an order of rows of their own */
+    bool has_rest;         /* struct rivals */
+    struct number scale;   /* the one that takes the place of all scales; not a number if there is none */
+    struct number offset;  /* of all offsets */
+    bool moves_units_only; /* each scale that differs is the next float32: rounded in another way, which is no bound */
+    size_t least_at;       /* find_least() */
+    size_t permuted;       /* how many pairs have an order of rows of their own */
     struct finding *singles; /* a hypothesis each, the best first */
     int single_count;
 };
@@ -606,14 +609,8 @@ static struct number one_number(const struct search *s, enum result result)
     return isfinite(number) ? simplest_number(number, number) : (struct number){(double)NAN, 0};
 }
 
-/* Whether one number takes the place of all scales. */
-static bool has_one_scale(const struct search *s)
-{
-    return one_number(s, RESULT_SCALE).value > 0 && !array_holds_one_value(&s->ours[RESULT_SCALE]);
-}
-
-/* Whether all scales that differ are the next float32: then they were rounded in another way, which is no bound. */
-static bool moves_units_only(const struct search *s)
+/* Reads off the dump's scales and offsets what all hypotheses ask of them. */
+static void read_scales(struct search *s)
 {
     const struct array *ours = &s->ours[RESULT_SCALE];
     uint64_t most = 0;
@@ -623,7 +620,12 @@ static bool moves_units_only(const struct search *s)
             dtype_distance(ours->dtype, array_bits(ours, i), array_bits(&s->theirs[RESULT_SCALE], i));
         most = differs(s, RESULT_SCALE, i) && apart > most ? apart : most;
     }
-    return most == 1;
+    s->moves_units_only = most == 1;
+    s->scale = one_number(s, RESULT_SCALE);
+    s->offset = one_number(s, RESULT_OFFSET);
+    if (!(s->scale.value > 0) || array_holds_one_value(ours)) {
+        s->scale.value = (double)NAN;
+    }
 }
 
 /* Finds the simplest number that gives the dump's scales. False if none does, or something simpler may: one scale for
@@ -636,7 +638,7 @@ static bool fit_bound(const struct search *s, struct variant *variant)
     const bool is_bound = variant_has_other_bound(variant);
     uint32_t range[2];
 
-    if (has_one_scale(s) || moves_units_only(s) ||
+    if (!is_nan(s->scale.value) || s->moves_units_only ||
         !narrow_by_sample(s, variant, is_bound ? s->least_at : SIZE_MAX, range) || range[0] == 0) {
         return false;
     }
@@ -669,9 +671,9 @@ static bool make_finding(struct search *s, const struct hypothesis *first, const
     fits = fits && (!variant_has_number(&finding->variant) || fit_bound(s, &finding->variant));
     fits = fits && (!variant_has_window(&finding->variant) || fit_window(s, &finding->variant));
     if (variant_has_one_scale(&finding->variant)) {
-        finding->variant.scale = one_number(s, RESULT_SCALE);
-        finding->variant.offset = one_number(s, RESULT_OFFSET);
-        fits = fits && has_one_scale(s);
+        finding->variant.scale = s->scale;
+        finding->variant.offset = s->offset;
+        fits = fits && !is_nan(s->scale.value);
     }
     finding->prior = fits ? prior_of(s, finding) : 0;
     return fits;
@@ -1097,6 +1099,7 @@ static bool search(struct search *s, const struct array repaired[RESULTS])
     s->singles = calloc((size_t)hypothesis_count, sizeof *s->singles);
     d->row_of = malloc((MOST_PERMUTED + 2) * (s->call->rows + 1) * sizeof *d->row_of);
     s->least_at = find_least(s);
+    read_scales(s);
     bool ok = s->singles && s->cache && d->row_of && make_sample(s) && fit_layouts(s) && search_singles(s);
     if (ok && d->first_place == 0 && !admission_is_within(&d->admission)) {
         const bool has_rest = d->admission.wrong > 0 && d->admission.wrong < d->admission.differing;

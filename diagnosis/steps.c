@@ -763,7 +763,10 @@ static struct token asymmetric_token(const struct arithmetic *a, const struct ex
                                              : divide(a, range, steps, wide);
     note(a->trace, "d = (hi - lo) / RANGE", d);
     token.scale = kept(a, bounded(a, d, true));
-    note(a->trace, "scale", token.scale = uses_other_scale(a) ? other_scale(a, token.scale) : token.scale);
+    if (uses_other_scale(a)) {
+        token.scale = other_scale(a, token.scale);
+    }
+    note(a->trace, "scale", token.scale);
 
     const double low = -dmax - 1;
     const double lo = by_factor ? multiply(a, lowest, factor, wide) : divide(a, lowest, token.scale, wide);

@@ -78,7 +78,7 @@ static void add_worth(struct worth *worth, unsigned char bits)
     worth->count = (unsigned char)(worth->count + (worth->count < bits_of_value));
 }
 
-/* Whether it is a new one, and there is room for it. */
+/* Notes an observation, once. False if there is no room for it. */
 static bool observe(struct evidence *evidence, struct observation new)
 {
     size_t at = new.key % OBSERVATIONS;

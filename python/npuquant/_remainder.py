@@ -278,9 +278,11 @@ def _clamp_words(result: Matrix) -> Iterator[Word]:
 def _one_number(result: Matrix) -> Iterator[Word]:
     """A scale or offset that is the same everywhere, but should not be."""
     theirs, expected = result.theirs.ravel(), bits_of(result.expected).ravel()
-    if (np.isfinite(theirs[0]) and theirs[0] != 0 and (theirs == theirs[0]).all() and (expected != expected[0]).any()):
+    number = theirs[0]
+    if np.isfinite(number) and number != 0 and (theirs == number).all() and (expected != expected[0]).any():
         unit = "block" if result.theirs.shape[1] > 1 else "row"
-        yield Word("one-number", f"Every {result.name} is {str(theirs[0])}, whatever the {unit}: one from elsewhere.", False, 1)
+        text = f"Every {result.name} is {str(number)}, whatever the {unit}: one from elsewhere."
+        yield Word("one-number", text, False, 1)
 
 
 def _words(result: Matrix) -> List[Word]:
