@@ -42,7 +42,7 @@ size_t bench_elements(const struct bench_case *c)
 
 static size_t bytes_of(size_t elements, npuq_dtype dtype)
 {
-    return elements * npuq_dtype_size(dtype) / (dtype == NPUQ_QUINT4X2 ? 8 : 1);
+    return elements * npuq_dtype_size(dtype) / (size_t)npuq_values_in_word(dtype);
 }
 
 size_t bench_x_bytes(const struct bench_case *c)
@@ -57,15 +57,17 @@ size_t bench_y_bytes(const struct bench_case *c)
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
+#define TYPE(NAME, name, row, ...) TYPE_##row = NPUQ_##NAME,
+enum { EACH_TYPE(TYPE) };
 /* What is not here would be measured with senseless operands. cases.py has the list. */
 #define KIND(NAME, OPERATOR, MODE, PARAMETERS, X, Y, OFFSET_DTYPE, NDIM, SCALE, OFFSET, ROW_SCALE)                     \
     {NAME,                                                                                                             \
      {.op = BENCH_##OPERATOR,                                                                                          \
       .mode = BENCH_##MODE,                                                                                            \
       .parameters = BENCH_##PARAMETERS,                                                                                \
-      .x_dtype = NPUQ_##X,                                                                                             \
-      .y_dtype = NPUQ_##Y,                                                                                             \
-      .offset_dtype = NPUQ_##OFFSET_DTYPE,                                                                             \
+      .x_dtype = (npuq_dtype)TYPE_##X,                                                                                 \
+      .y_dtype = (npuq_dtype)TYPE_##Y,                                                                                 \
+      .offset_dtype = (npuq_dtype)TYPE_##OFFSET_DTYPE,                                                                 \
       .ndim = (NDIM),                                                                                                  \
       .scale = (float)(SCALE),                                                                                         \
       .offset = (float)(OFFSET),                                                                                       \

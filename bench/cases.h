@@ -4,7 +4,7 @@
 #define NPUQ_BENCH_CASES_H
 
 #include <npuquant/npuquant.h>
-#include <operators.def>
+#include <shape.h>
 
 #define BENCH_NUMBER(name, NAME, EXECUTOR) BENCH_##NAME,
 enum bench_operator { EACH_OPERATOR(BENCH_NUMBER) };

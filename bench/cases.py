@@ -175,8 +175,6 @@ def cases():
 
 def in_c():
     """For cases.c: how names begin, and what such a case has."""
-    dtypes = {"f32": "FLOAT32", "f16": "FLOAT16", "bf16": "BFLOAT16", "i8": "INT8", "u8": "UINT8", "i32": "INT32",
-              "i4": "QUINT4X2", "i64": "INT64"}
     kinds = {kind.name: kind for kind in KINDS}
     dimensions = {name[:name.rindex("/") + 1]: name.count("x", name.rindex("/")) + 1
                   for name in cases() if name.count("/") == 4}
@@ -185,7 +183,7 @@ def in_c():
         kind = kinds[f"{operator}/{mode}"]
         offset = kind.offset or ("f32", 0)
         words = [word.upper().replace("-", "_") for word in (operator, mode, parameters)]
-        words += [dtypes[dtype] for dtype in (*types.split("-"), offset[0])]
+        words += [*types.split("-"), offset[0]]
         scale = 0 if parameters == "plain" else kind.scale
         yield f'KIND("{begin}", {", ".join(words)}, {ndim}, {scale}, {offset[1]}, {kind.row_scale})'
 

@@ -4,7 +4,6 @@
 #include "limit.h"
 #include "machine.h"
 #include "ref/npuq_ref_element.h"
-#include "shape.h"
 #include "splitmix64.h"
 
 #include <math.h>
@@ -88,7 +87,7 @@ static npuq_tensor allocate_tensor(struct operands *o, npuq_dtype dtype, npuq_sh
     if (rule != NPUQ_SHAPE_ALL && c->parameters == BENCH_UNIFORM) {
         x[c->ndim - 1] = 1;
     }
-    x[c->ndim - 1] /= dtype == NPUQ_QUINT4X2 ? 8 : 1;
+    x[c->ndim - 1] /= npuq_values_in_word(dtype);
     npuq_tensor tensor = npuq_tensor_contiguous(NULL, dtype, npuq_make_shape(rule, &facts, shape), shape);
     tensor.data = allocate(o, count(&tensor) * npuq_dtype_size(dtype));
     return tensor;

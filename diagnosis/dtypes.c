@@ -5,15 +5,16 @@
 #include <ref/npuq_ref_element.h>
 #include <string.h>
 
-#define ROW(NAME, ...) {NPUQ_##NAME, 1U << DTYPE_##NAME, __VA_ARGS__},
-const struct dtype dtypes[DTYPES] = {EACH_DTYPE(ROW)};
+#define ROW(NAME, name, row, number, KIND, bits, log2_elements, stored, mantissa, least, most, DMAX)                   \
+    {NPUQ_##NAME, 1U << DTYPE_##NAME, #name, KIND_##KIND, bits, log2_elements, mantissa, least, most, DMAX},
+const struct dtype dtypes[DTYPES] = {EACH_TYPE(ROW)};
 
 const struct dtype *dtype_of(npuq_dtype dtype)
 {
     switch (dtype) {
 #define CASE(NAME, ...)                                                                                                \
     case NPUQ_##NAME: return &dtypes[DTYPE_##NAME];
-        EACH_DTYPE(CASE)
+        EACH_TYPE(CASE)
     }
     return &dtypes[0]; /* the library has refused what is none */
 }
@@ -35,7 +36,7 @@ bool dtype_is_float(npuq_dtype dtype)
 
 bool dtype_is_words(npuq_dtype dtype)
 {
-    return dtype_of(dtype)->kind == KIND_WORDS;
+    return dtype_of(dtype)->kind == KIND_WORD;
 }
 
 /* ---- bits ------------------------------------------------------------------------------------------------------- */

@@ -5,24 +5,14 @@
 
 #include <npuquant/npuquant.h>
 
-/* DO(NAME, and the members of struct dtype from name on). */
-#define EACH_DTYPE(DO)                                                                                                 \
-    DO(FLOAT32, "float32", KIND_FLOAT, 32, 0, 23, 0, 0)                                                                \
-    DO(FLOAT16, "float16", KIND_FLOAT, 16, 0, 10, 0, 0)                                                                \
-    DO(BFLOAT16, "bfloat16", KIND_FLOAT, 16, 0, 7, 0, 0)                                                               \
-    DO(INT8, "int8", KIND_SIGNED, 8, 0, 0, INT8_MIN, INT8_MAX)                                                         \
-    DO(UINT8, "uint8", KIND_UNSIGNED, 8, 0, 0, 0, UINT8_MAX)                                                           \
-    DO(INT32, "int32", KIND_SIGNED, 32, 0, 0, INT32_MIN, INT32_MAX)                                                    \
-    DO(QUINT4X2, "quint4x2", KIND_SIGNED, 4, 3, 0, -8, 7)                                                              \
-    DO(INT64, "int64", KIND_WORDS, 64, 0, 0, 0, 0)                                                                     \
-    DO(UINT64, "uint64", KIND_WORDS, 64, 0, 0, 0, 0)
+#include <types.def>
 
 #define POSITION(NAME, ...) DTYPE_##NAME,
-enum { EACH_DTYPE(POSITION) DTYPES };
+enum { EACH_TYPE(POSITION) DTYPES };
 #undef POSITION
 
 /* Words are those of trans_quant_param, and indices. They are not compared as numbers. */
-enum dtype_kind { KIND_FLOAT, KIND_SIGNED, KIND_UNSIGNED, KIND_WORDS };
+enum dtype_kind { KIND_FLOAT, KIND_SIGNED, KIND_UNSIGNED, KIND_WORD };
 
 struct dtype {
     npuq_dtype dtype;
@@ -34,6 +24,7 @@ struct dtype {
     int fraction;    /* of a floating-point type: bits of the significand that are stored */
     double low;      /* of an integer: the range */
     double high;
+    double dmax; /* what dynamic quantisation makes of the largest magnitude */
 };
 
 extern const struct dtype dtypes[DTYPES];

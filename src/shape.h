@@ -4,6 +4,7 @@
 #define NPUQ_SHAPE_H
 
 #include "operators.def"
+#include "types.def"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,6 +21,19 @@ typedef struct npuq_shape_facts {
     int64_t block;
     int64_t groups; /* 0: without */
 } npuq_shape_facts;
+
+/* The values in a storage word, which shapes of tensors count. The dtype is its number. */
+static inline int64_t npuq_values_in_word(unsigned dtype)
+{
+#define NPUQ_VALUES(NAME, name, row, number, KIND, bits, log2_elements, ...)                                           \
+    case number: return 1 << (log2_elements);
+
+    switch (dtype) {
+        EACH_TYPE(NPUQ_VALUES)
+    default: return 1;
+    }
+#undef NPUQ_VALUES
+}
 
 /* Writes the extents of a tensor, in values, and returns how many there are. An x without dimensions is one column. */
 static inline int npuq_make_shape(npuq_shape rule, const npuq_shape_facts *call, int64_t *shape)

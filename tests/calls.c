@@ -175,7 +175,7 @@ static npuq_dtype type_of(const test_drawing *d, enum slot slot)
 /* Few elements, mostly; sometimes none. dtype: that of x or y which has words, if one has. */
 static void draw_shape(test_drawing *d, npuq_dtype dtype)
 {
-    const int64_t multiple = dtype == NPUQ_QUINT4X2 ? 8 : 1;
+    const int64_t multiple = npuq_values_in_word(dtype);
     const test_argument *x = &test_arguments[d->call.op][test_has(d->call.op, X) ? X : MIN];
     const int most_ndim = x->most_ndim;
     const int least_ndim = x->least_ndim + (x->least_ndim == 0 && multiple > 1);
@@ -355,9 +355,10 @@ static void draw_block(test_drawing *d, npuq_dtype y)
     static const int64_t blocks[] = {1, 5, 8, 16, 32, 64, 128, 128, 256};
     const int64_t columns = d->shape[d->ndim - 1];
     const int64_t any = 1 + (int64_t)d->choose((size_t)columns + 9);
+    const int64_t multiple = npuq_values_in_word(y);
     const int64_t drawn = one_in(d, 2) ? ONE_OF(d, blocks) : any;
 
-    d->call.block = y == NPUQ_QUINT4X2 && drawn < columns ? (drawn + 7) / 8 * 8 : drawn;
+    d->call.block = drawn < columns ? (drawn + multiple - 1) / multiple * multiple : drawn;
     d->call.min_scale = ONE_OF(d, min_scales);
 }
 

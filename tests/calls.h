@@ -12,6 +12,32 @@
         DO(group_index, GROUP_INDEX), DO(offset, OFFSET), DO(y, Y), DO(min, MIN), DO(max, MAX),                        \
         DO(weight_scale, WEIGHT_SCALE), DO(activation_scale, ACTIVATION_SCALE), DO(bias, BIAS), DO(words, WORDS)
 
+/* Of an element. */
+static inline size_t test_bits(npuq_dtype dtype)
+{
+#define BITS_OF(NAME, name, row, number, KIND, bits, ...)                                                              \
+    case NPUQ_##NAME: return bits;
+
+    switch (dtype) {
+        EACH_TYPE(BITS_OF)
+    }
+#undef BITS_OF
+    return 0;
+}
+
+static inline bool test_is_float(npuq_dtype dtype)
+{
+    enum { FLOAT, SIGNED, UNSIGNED, WORD };
+#define KIND_OF(NAME, name, row, number, KIND, ...)                                                                    \
+    case NPUQ_##NAME: return KIND == FLOAT;
+
+    switch (dtype) {
+        EACH_TYPE(KIND_OF)
+    }
+#undef KIND_OF
+    return false;
+}
+
 #define NUMBER(name, NAME) NAME
 enum slot { EACH_SLOT(NUMBER), SLOTS };
 #undef NUMBER

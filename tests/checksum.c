@@ -52,22 +52,10 @@ static size_t choose(size_t end)
 
 /* ---- values, as bits --------------------------------------------------------------------------------------------- */
 
-static bool is_float(npuq_dtype dtype)
-{
-    return dtype == NPUQ_FLOAT32 || dtype == NPUQ_FLOAT16 || dtype == NPUQ_BFLOAT16;
-}
-
+/* Of a storage word. */
 static size_t size_of(npuq_dtype dtype)
 {
-    switch (dtype) {
-    case NPUQ_INT8:
-    case NPUQ_UINT8: return 1;
-    case NPUQ_FLOAT16:
-    case NPUQ_BFLOAT16: return 2;
-    case NPUQ_INT64:
-    case NPUQ_UINT64: return 8;
-    default: return 4;
-    }
+    return test_bits(dtype) * (size_t)npuq_values_in_word(dtype) / 8;
 }
 
 /* The float32 significand * 2^exponent, truncated; infinity beyond the range. */
@@ -226,7 +214,7 @@ static void fill(operand *o, enum slot slot, npuq_dtype dtype, bool written)
             value = draw_word(kind, offsets);
         } else if (slot == X && dtype == NPUQ_INT32) {
             value = draw_sum();
-        } else if (is_float(dtype)) {
+        } else if (test_is_float(dtype)) {
             value = draw_float(dtype, kind);
         } else {
             value = splitmix64(&random_state) >> (kind == ORDINARY ? 57 : 0);
@@ -255,7 +243,7 @@ static void add_operand(test_drawing *d, enum slot slot, npuq_dtype dtype, int n
         const int64_t step = (int64_t)o->count + (contiguous ? 0 : below(3));
         const uint32_t kind = contiguous ? 3 : below(4);
 
-        t->shape[k] = dtype == NPUQ_QUINT4X2 && k == ndim - 1 ? shape[k] / 8 : shape[k];
+        t->shape[k] = k == ndim - 1 ? shape[k] / npuq_values_in_word(dtype) : shape[k];
         t->strides[k] = kind == 0 && broadcast ? 0 : kind == 1 ? -step : step;
         if (t->shape[k] > 1 && t->strides[k] != 0) {
             o->count += (size_t)(step * (t->shape[k] - 1));

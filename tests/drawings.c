@@ -18,8 +18,8 @@ static test_view make_view(const test_drawing *d, npuq_dtype dtype, int ndim, co
     int64_t stored[NPUQ_MAX_NDIM];
 
     memcpy(stored, shape, (size_t)ndim * sizeof *stored);
-    if (dtype == NPUQ_QUINT4X2) {
-        stored[ndim - 1] /= 8;
+    if (ndim > 0) {
+        stored[ndim - 1] /= npuq_values_in_word(dtype);
     }
     return test_view_make(dtype, ndim, stored, layout);
 }

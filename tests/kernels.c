@@ -6,6 +6,9 @@
 
 #include <stdio.h>
 
+#define TYPE(NAME, name, row, number, KIND, bits, ...) {#row, NPUQ_##NAME, bits},
+const struct kernel_type kernel_types[NPUQ_ROW_TYPES] = {EACH_ROW_TYPE(TYPE)};
+
 void kernel_each(void (*visit)(void *context, kernel_id id), void *context)
 {
     for (npuq_type x = 0; x < NPUQ_ROW_TYPES; x++) {
@@ -31,14 +34,12 @@ const char *kernel_name(kernel_id id)
 {
     static _Thread_local char name[64];
     static const char *const kinds[] = {"uniform", "vector", "range", "smooth range", "smooth affine"};
-#define NAME_OF(NAME, name, ...) #name,
-    static const char *const names[] = {NPUQ_EACH_ROW_TYPE(NAME_OF)};
 
     if (id.kind == RANGE || id.kind == SMOOTH_RANGE) {
-        (void)snprintf(name, sizeof name, "%s %s", kinds[id.kind], names[id.x]);
+        (void)snprintf(name, sizeof name, "%s %s", kinds[id.kind], kernel_types[id.x].name);
     } else {
-        (void)snprintf(name, sizeof name, "%s %s to %s, %s", kinds[id.kind], names[id.x], names[id.y],
-                       id.op == NPUQ_DIV ? "div" : "mul");
+        (void)snprintf(name, sizeof name, "%s %s to %s, %s", kinds[id.kind], kernel_types[id.x].name,
+                       kernel_types[id.y].name, id.op == NPUQ_DIV ? "div" : "mul");
     }
     return name;
 }
@@ -46,14 +47,6 @@ const char *kernel_name(kernel_id id)
 size_t kernel_x_size(kernel_id id)
 {
     return npuq_word_of(id.x).size;
-}
-
-npuq_dtype kernel_x_dtype(kernel_id id)
-{
-#define DTYPE_OF(NAME, ...) NPUQ_##NAME,
-    static const npuq_dtype dtypes[] = {NPUQ_EACH_ROW_TYPE(DTYPE_OF)};
-
-    return dtypes[id.x];
 }
 
 size_t kernel_y_bytes(kernel_id id, size_t n)

@@ -15,6 +15,14 @@ typedef struct kernel_id {
     npuq_affine_op op;
 } kernel_id;
 
+/* The types whose rows kernels take: "f32", its dtype, and the bits of an element. */
+struct kernel_type {
+    const char *name;
+    npuq_dtype dtype;
+    size_t bits;
+};
+extern const struct kernel_type kernel_types[NPUQ_ROW_TYPES];
+
 /* Calls visit for each kernel. */
 void kernel_each(void (*visit)(void *context, kernel_id id), void *context);
 
@@ -24,7 +32,6 @@ const char *kernel_name(kernel_id id);
 size_t kernel_x_size(kernel_id id);            /* bytes of an element of x */
 size_t kernel_y_bytes(kernel_id id, size_t n); /* bytes that n elements of y take; 0 for ranges */
 size_t kernel_multiple(kernel_id id);          /* what n is a multiple of */
-npuq_dtype kernel_x_dtype(kernel_id id);
 
 /* scale and offset: by row for UNIFORM (step as given) and SMOOTH_AFFINE, by column for VECTOR. smooth: by column. hi,
  * lo: by row. */

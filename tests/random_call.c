@@ -76,7 +76,7 @@ struct random_call random_call_of(unsigned op, const npuq_tensor *const operands
                                      .count = call_result_count(&made.call, (enum result)role)};
             result->data = calloc(result->count + 1, 8);
             assert_non_null(result->data);
-            shape[ndim - 1] /= result->dtype == NPUQ_QUINT4X2 ? 8 : 1;
+            shape[ndim - 1] /= npuq_values_in_word(result->dtype);
             c.tensors[slot] = npuq_tensor_contiguous(result->data, result->dtype, ndim, shape);
             c.given[slot] = true;
         } else if (test_has(c.op, slot) && operands[role]) {

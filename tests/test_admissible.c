@@ -75,7 +75,7 @@ static struct diagnosis diagnosis_of(const struct sample *s)
 /* Any signed number of halves that fits y, with the noise of a significand. */
 static float near_tie(npuq_dtype y)
 {
-    const int most = y == NPUQ_QUINT4X2 ? 15 : 253;
+    const int most = 2 * (int)dtype_of(y)->dmax - 1;
 
     return (float)test_between(y == NPUQ_UINT8 ? 0 : -most, most) * 0.5f;
 }
@@ -248,11 +248,6 @@ struct dynamic_types {
     bool limited;  /* some of the blocks have min_scale */
 };
 
-static float dmax_of(npuq_dtype y)
-{
-    return y == NPUQ_QUINT4X2 ? 7 : 127;
-}
-
 /* v lies near ties of its products with 127 / m. */
 static struct sample make_dynamic(const struct dynamic_types *t)
 {
@@ -268,7 +263,7 @@ static struct sample make_dynamic(const struct dynamic_types *t)
     const npuq_tensor *const operands[OPERANDS] = {[OPERAND_X] = &x_view,
                                                    [OPERAND_SMOOTH] = t->smooth ? &smooth_view : NULL,
                                                    [OPERAND_GROUPS] = t->smooth == 2 ? &groups_view : NULL};
-    const float dmax = dmax_of(t->y);
+    const float dmax = (float)dtype_of(t->y)->dmax;
     const struct call_options options = {.y_dtype = t->y,
                                          .per_tensor = t->per_tensor,
                                          .inverse_form = t->inverse,
@@ -313,7 +308,7 @@ static bool write_row(struct sample *s, size_t token, int units)
 {
     const struct call_options *options = &s->call.options;
     const struct span span = span_of(s, token);
-    const float dmax = dmax_of(options->y_dtype);
+    const float dmax = (float)dtype_of(options->y_dtype)->dmax;
     bool differs = false;
     float m = 0;
 

@@ -1594,8 +1594,7 @@ static void expanded_inputs(void)
 static void empty_dimension(call *c, int d)
 {
     const npuq_tensor *x = &c->tensors[c->given[X] ? X : MIN];
-    const bool words = x->dtype == NPUQ_QUINT4X2 && d == x->ndim - 1;
-    const int64_t extent = words ? 8 * x->shape[d] : x->shape[d];
+    const int64_t extent = x->shape[d] * (d == x->ndim - 1 ? npuq_values_in_word(x->dtype) : 1);
 
     for (int slot = 0; slot < SLOTS; slot++) {
         npuq_tensor *t = &c->tensors[slot];

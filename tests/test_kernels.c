@@ -112,7 +112,7 @@ static void fill_rows(rig *r, kernel_id id, unsigned char *x, size_t x_step, siz
             memcpy(at, r->values, n * sizeof *r->values);
         } else {
             for (size_t i = 0; i < n; i++) {
-                const uint16_t half = test_to_half(r->values[i], kernel_x_dtype(id));
+                const uint16_t half = test_to_half(r->values[i], kernel_types[id.x].dtype);
                 memcpy(at + i * sizeof half, &half, sizeof half);
             }
         }
@@ -126,7 +126,7 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     const size_t step = test_below(2);
     const size_t x_size = kernel_x_size(id);
     const size_t y_bytes = kernel_y_bytes(id, n);
-    const size_t y_align = id.y == NPUQ_TYPE_INT32 || id.y == NPUQ_TYPE_QUINT4X2 ? 4 : 1;
+    const size_t y_align = npuq_word_of(id.y).size;
     const size_t x_step = n * x_size + test_below(3) * x_size;
     const size_t y_gap =
         test_one_in(2) ? (64 - y_bytes % 64) % 64 : test_below(3) * y_align; /* or each row has the same alignment */
@@ -667,27 +667,18 @@ static void check_widen(npuq_widen_fn *widen, npuq_widen_fn *reference, size_t s
 
 static void test_widen(void **unused)
 {
-    static const struct {
-        const char *name;
-        size_t size;
-    } types[NPUQ_ROW_TYPES] = {[NPUQ_TYPE_FLOAT16] = {"f16", 2},
-                               [NPUQ_TYPE_BFLOAT16] = {"bf16", 2},
-                               [NPUQ_TYPE_INT8] = {"i8", 1},
-                               [NPUQ_TYPE_UINT8] = {"u8", 1},
-                               [NPUQ_TYPE_INT32] = {"i32", 4}};
-
     (void)unused;
     FOR_EACH_KERNELS(b)
     {
-        for (int p = 0; p < NPUQ_ROW_TYPES; p++) {
+        for (npuq_type p = 0; p < NPUQ_ROW_TYPES; p++) {
             char name[32];
 
-            assert_int_equal(!types[p].name, !b->kernels->widen[p]);
-            if (!types[p].name) {
+            assert_int_equal(!npuq_rows_ref.widen[p], !b->kernels->widen[p]);
+            if (!npuq_rows_ref.widen[p]) {
                 continue;
             }
-            (void)snprintf(name, sizeof name, "%s, %s", types[p].name, b->name);
-            check_widen(b->kernels->widen[p], npuq_rows_ref.widen[p], types[p].size, name);
+            (void)snprintf(name, sizeof name, "%s, %s", kernel_types[p].name, b->name);
+            check_widen(b->kernels->widen[p], npuq_rows_ref.widen[p], npuq_word_of(p).size, name);
         }
     }
 }
@@ -782,7 +773,7 @@ static void check_runs(const kernel_backend *backend, npuq_dtype x_dtype, npuq_d
     const npuq_type y = npuq_find_type(y_dtype)->type;
     const size_t n = runs << log2;
     const size_t x_bytes = n * npuq_dtype_size(x_dtype);
-    const size_t y_bytes = y == NPUQ_TYPE_QUINT4X2 ? n / 2 : n;
+    const size_t y_bytes = npuq_count_bytes(npuq_word_of(y), n);
     float largest[MOST_RUNS];
     float scales[MOST_RUNS];
     test_guarded memory[3];

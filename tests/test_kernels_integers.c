@@ -17,18 +17,6 @@ typedef struct integer_kernel {
     npuq_type y;
 } integer_kernel;
 
-static const struct {
-    const char *name;
-    npuq_dtype dtype;
-    size_t bytes_of_eight;
-} xs[NPUQ_ROW_TYPES] = {[NPUQ_TYPE_INT8] = {"i8", NPUQ_INT8, 8},
-                        [NPUQ_TYPE_QUINT4X2] = {"i4", NPUQ_QUINT4X2, 4},
-                        [NPUQ_TYPE_INT32] = {"i32", NPUQ_INT32, 32}},
-  ys[NPUQ_ROW_TYPES] = {[NPUQ_TYPE_INT8] = {"i8", NPUQ_INT8, 8},
-                        [NPUQ_TYPE_FLOAT32] = {"f32", NPUQ_FLOAT32, 32},
-                        [NPUQ_TYPE_FLOAT16] = {"f16", NPUQ_FLOAT16, 16},
-                        [NPUQ_TYPE_BFLOAT16] = {"bf16", NPUQ_BFLOAT16, 16}};
-
 /* The running kernel, for the report of a fault. */
 static struct {
     const char *backend;
@@ -39,8 +27,8 @@ static struct {
 
 static void describe(char *line, size_t size, const char *what)
 {
-    (void)snprintf(line, size, "%s: %s to %s, %s, n = %zu, %zu rows", what, xs[now.k.x].name, ys[now.k.y].name,
-                   now.backend, now.n, now.rows);
+    (void)snprintf(line, size, "%s: %s to %s, %s, n = %zu, %zu rows", what, kernel_types[now.k.x].name,
+                   kernel_types[now.k.y].name, now.backend, now.n, now.rows);
 }
 
 static float scale_of(bool ordinary)
@@ -91,10 +79,10 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
 {
     const bool ordinary = !test_one_in(3);
     const size_t step = test_below(2);
-    const size_t x_row = xs[k.x].bytes_of_eight * n / 8;
-    const size_t y_row = ys[k.y].bytes_of_eight * n / 8;
+    const size_t x_row = kernel_types[k.x].bits * n / 8;
+    const size_t y_row = kernel_types[k.y].bits * n / 8;
     const size_t x_align = k.x == NPUQ_TYPE_INT8 ? 1 : 4;
-    const size_t y_align = ys[k.y].bytes_of_eight / 8;
+    const size_t y_align = kernel_types[k.y].bits / 8;
     const size_t x_step = x_row + test_below(3) * x_align;
     const bool in_place = k.x == NPUQ_TYPE_INT32 && k.y == NPUQ_TYPE_FLOAT32 && test_one_in(3);
     const size_t y_step = in_place ? x_step : y_row + test_below(3) * y_align;
@@ -211,7 +199,7 @@ static void for_each_kernel(void (*visit)(const kernel_backend *backend, integer
 static void check_lengths(const kernel_backend *backend, integer_kernel k)
 {
     static const size_t longer[] = {504, 1000, 1024, 2049, 4096, 4999, 8999, 33000};
-    const size_t multiple = k.x == NPUQ_TYPE_QUINT4X2 ? 8 : 1;
+    const size_t multiple = npuq_count_elements_in(npuq_word_of(k.x));
 
     for (size_t n = 0; n <= 257; n++) {
         check(backend, k, n - n % multiple, 1 + test_below(MAX_ROWS), test_below(64));
@@ -243,7 +231,7 @@ static void check_scales(const kernel_backend *backend, integer_kernel k)
     static uint32_t expected[SCALES];
     static _Alignas(64) uint32_t got[SCALES]; /* non-temporal stores begin with a line */
     const uint32_t values = k.x == NPUQ_TYPE_INT8 ? 256 : 16;
-    const size_t bytes = ys[k.y].bytes_of_eight * SCALES / 8;
+    const size_t bytes = kernel_types[k.y].bits * SCALES / 8;
 
     if (k.x == NPUQ_TYPE_INT32) {
         return;
@@ -264,8 +252,8 @@ static void check_scales(const kernel_backend *backend, integer_kernel k)
             for (int from_memory = 0; from_memory < 2; from_memory++) { /* the other loop has non-temporal stores */
                 block.hints = (npuq_hints){.from_memory = from_memory, .read_streams = 1};
                 backend->kernels->dequantise[k.y][k.x](&block, &p);
-                test_same(got, expected, bytes, "%s, %s to %s, x = %u%s", backend->name, xs[k.x].name, ys[k.y].name,
-                          (unsigned)value, from_memory ? ", from memory" : "");
+                test_same(got, expected, bytes, "%s, %s to %s, x = %u%s", backend->name, kernel_types[k.x].name,
+                          kernel_types[k.y].name, (unsigned)value, from_memory ? ", from memory" : "");
                 memset(got, CANARY, bytes);
             }
         }
@@ -281,8 +269,8 @@ static void check_scales(const kernel_backend *backend, integer_kernel k)
         npuq_rows_ref.dequantise[k.y][k.x](&block, &p);
         block.y = got;
         backend->kernels->dequantise[k.y][k.x](&block, &p);
-        test_same(got, expected, ys[k.y].bytes_of_eight * COLUMNS / 8, "%s, %s to %s, scale = %a", backend->name,
-                  xs[k.x].name, ys[k.y].name, (double)one);
+        test_same(got, expected, kernel_types[k.y].bits * COLUMNS / 8, "%s, %s to %s, scale = %a", backend->name,
+                  kernel_types[k.x].name, kernel_types[k.y].name, (double)one);
     }
 }
 

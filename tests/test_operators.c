@@ -521,7 +521,7 @@ static npuq_tensor slice(const npuq_tensor *tensor, int d, int64_t begin, int64_
 static test_call shard_of(const trial *t, int along, int64_t begin, int64_t extent, int64_t *ends)
 {
     test_call c = t->d.call;
-    const int64_t packed = along == 1 && c.tensors[Y].dtype == NPUQ_QUINT4X2 ? 8 : 1;
+    const int64_t packed = along == 1 ? npuq_values_in_word(c.tensors[Y].dtype) : 1;
 
     c.tensors[X] = slice(&c.tensors[X], along, begin, extent);
     c.tensors[Y] = slice(&c.tensors[Y], along, begin / packed, extent / packed);
@@ -700,10 +700,9 @@ static bool is_divisor(const test_call *call, enum slot slot)
 static void fill(const test_call *call, enum slot slot, void *elements, npuq_dtype dtype, size_t count)
 {
     const bool tiny = data == TINY;
-    const bool is_float = dtype == NPUQ_FLOAT32 || dtype == NPUQ_FLOAT16 || dtype == NPUQ_BFLOAT16;
 
     test_fill(elements, dtype, count, true);
-    for (size_t i = 0; is_float && i < count; i++) {
+    for (size_t i = 0; test_is_float(dtype) && i < count; i++) {
         const bool is_offset = slot == ZERO_POINTS || slot == OFFSET || slot == BIAS;
         const float value = slot == X                ? plain() * (tiny ? 4e-41f : 1)
                             : is_offset              ? plain() / 8 * (tiny ? 0 : 1)

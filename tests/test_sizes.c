@@ -122,8 +122,8 @@ static void add(big *b, enum slot slot)
 
         if (single) {
             shape[ndim - 1] = 1;
-        } else if (dtype == NPUQ_QUINT4X2) {
-            shape[ndim - 1] /= 8;
+        } else if (ndim > 0) {
+            shape[ndim - 1] /= npuq_values_in_word(dtype);
         }
         t[i] = npuq_tensor_contiguous(NULL, dtype, ndim, shape);
     }

@@ -452,10 +452,10 @@ static ichunk offsets(void)
     return chunk_load_ints(requant_offsets);
 }
 
-#define Y_DTYPE(NAME, ...)                   NPUQ_REF_##NAME,
-#define Y_BITS(NAME, name, KIND, size, log2) (size) * 8 >> (log2),
-static const npuq_ref_dtype y_dtypes[] = {NPUQ_EACH_ROW_TYPE(Y_DTYPE) NPUQ_REF_INT8, NPUQ_REF_UINT8};
-static const size_t y_bits[] = {NPUQ_EACH_ROW_TYPE(Y_BITS) 8, 8};
+#define Y_DTYPE(NAME, ...)                               NPUQ_REF_##NAME,
+#define Y_BITS(NAME, name, row, number, KIND, bits, ...) bits,
+static const npuq_ref_dtype y_dtypes[] = {EACH_ROW_TYPE(Y_DTYPE) NPUQ_REF_INT8, NPUQ_REF_UINT8};
+static const size_t y_bits[] = {EACH_ROW_TYPE(Y_BITS) 8, 8};
 
 static bool is_float_y(int y)
 {
@@ -564,12 +564,12 @@ static void try_other(other_store *word, int y, bool tails)
         CALL;                                                                                                          \
     }                                                                                                                  \
     TRY(chunk_store_exact_##name, try_other(store_exact_##name, ID, false))
-#define TRY_STORES(NAME, name, ...)                                                                                    \
-    TRY(chunk_store_##name, try_fast(chunk_store_##name, NPUQ_TYPE_##NAME))                                            \
-    TRY_EXACT(NPUQ_TYPE_##NAME, name, chunk_store_exact_##name(p, t))                                                  \
-    TRY(chunk_store_tail_##name, try_other(chunk_store_tail_##name, NPUQ_TYPE_##NAME, true))
+#define TRY_STORES(NAME, name, row, ...)                                                                               \
+    TRY(chunk_store_##row, try_fast(chunk_store_##row, NPUQ_TYPE_##NAME))                                              \
+    TRY_EXACT(NPUQ_TYPE_##NAME, row, chunk_store_exact_##row(p, t))                                                    \
+    TRY(chunk_store_tail_##row, try_other(chunk_store_tail_##row, NPUQ_TYPE_##NAME, true))
 
-NPUQ_EACH_ROW_TYPE(TRY_STORES)
+EACH_ROW_TYPE(TRY_STORES)
 TRY_EXACT(REQUANT, requant, chunk_store_exact_requant(p, t, offsets()))
 
 TRY_EXACT(FLIPPED, i8_flipped, chunk_store_exact_i8_flipped(p, t, 0x80))

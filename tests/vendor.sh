@@ -27,7 +27,7 @@ fi
 mkdir "$work/vendored" "$work/unprotected" "$work/program" "$work/program/src"
 cp -R "$1/src/ref" "$work/vendored/"
 cp -R "$1/include/npuquant" "$1/tests" "$work/program/"
-cp "$1/src/operators.def" "$1/src/shape.h" "$work/program/src/"
+cp "$1/src/operators.def" "$1/src/types.def" "$1/src/shape.h" "$work/program/src/"
 program="-DTEST_WITHOUT_LIBRARY -Iprogram -Iprogram/tests/cmocka \
     program/tests/checksum.c program/tests/calls.c program/tests/oracle.c"
 library=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")

@@ -8,7 +8,7 @@
 static npuq_ref_dtype find_ref_dtype(npuq_type type)
 {
 #define REF_DTYPE(NAME, ...) NPUQ_REF_##NAME,
-    static const npuq_ref_dtype dtypes[] = {NPUQ_EACH_ROW_TYPE(REF_DTYPE)};
+    static const npuq_ref_dtype dtypes[] = {EACH_ROW_TYPE(REF_DTYPE)};
 
     return dtypes[type];
 }

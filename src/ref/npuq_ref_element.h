@@ -313,10 +313,16 @@ typedef struct npuq_ref_parameters {
     float back;
 } npuq_ref_parameters;
 
+/* What the largest magnitude becomes: the high end of the range of INT8, which UINT8 takes, too, and of int4. */
+static inline float npuq_ref_dmax(npuq_ref_dtype y_dtype)
+{
+    return y_dtype == NPUQ_REF_QUINT4X2 ? 7.0f : 127.0f;
+}
+
 static inline npuq_ref_parameters npuq_ref_range_parameters(npuq_ref_range range, npuq_ref_dtype y_dtype)
 {
-    const float dmax = y_dtype == NPUQ_REF_QUINT4X2 ? 7.0f : 127.0f;
-    const float steps = y_dtype == NPUQ_REF_QUINT4X2 ? 15.0f : 255.0f;
+    const float dmax = npuq_ref_dmax(y_dtype);
+    const float steps = 2.0f * dmax + 1.0f;
     const float least = npuq_ref_from_bits(0x2B8CBCCCu); /* 1e-12f; as a constant C lets it be wider, or one off */
     const float d = npuq_ref_div(npuq_ref_sub(range.hi, range.lo), steps);
     npuq_ref_parameters p;
@@ -351,8 +357,8 @@ static inline float npuq_ref_largest_of(npuq_ref_range range)
 static inline npuq_ref_parameters npuq_ref_symmetric_parameters(float largest, npuq_ref_dtype y_dtype,
                                                                 bool inverse_form)
 {
-    const float dmax = y_dtype == NPUQ_REF_QUINT4X2 ? 7.0f : 127.0f;
-    const float one_in_dmax = npuq_ref_from_bits(y_dtype == NPUQ_REF_QUINT4X2 ? 0x3E124925u : 0x3C010204u);
+    const float dmax = npuq_ref_dmax(y_dtype);
+    const float one_in_dmax = npuq_ref_div(1.0f, dmax);
     npuq_ref_parameters p;
 
     p.offset = 0.0f;
@@ -377,7 +383,7 @@ static inline npuq_ref_parameters npuq_ref_block_parameters(float largest, npuq_
 {
     npuq_ref_parameters p = npuq_ref_symmetric_parameters(largest, y_dtype, false);
 
-    p.back = npuq_ref_mul(npuq_ref_div(1.0f, largest), y_dtype == NPUQ_REF_QUINT4X2 ? 7.0f : 127.0f);
+    p.back = npuq_ref_mul(npuq_ref_div(1.0f, largest), npuq_ref_dmax(y_dtype));
     if (min_scale > 0.0f) {
         const float most = npuq_ref_div(1.0f, min_scale);
 

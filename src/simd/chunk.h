@@ -100,16 +100,9 @@ INLINE store_check check_quotients(vchunk quotients, store_check done)
 /* n elements are whole bytes. */
 INLINE size_t count_bytes(npuq_type type, size_t n)
 {
-#define BYTES(NAME, name, KIND, size, log2)                                                                            \
-    case NPUQ_TYPE_##NAME: return (size) >> (log2) > 0 ? n * ((size) >> (log2)) : n / ((1u << (log2)) / (size));
+    const unsigned bits = npuq_bits_of(type);
 
-    switch (type) {
-        NPUQ_EACH_ROW_TYPE(BYTES)
-    case NPUQ_TYPE_INT64:
-    case NPUQ_TYPE_UINT64: break;
-    }
-#undef BYTES
-    __builtin_unreachable();
+    return bits % 8 == 0 ? n * (bits / 8) : n / (8 / bits);
 }
 
 /* n is the constant CHUNK, or the fewer elements of a tail. */
@@ -130,9 +123,9 @@ INLINE vchunk load_x(npuq_type x_type, const char *x, size_t n, bool tail)
 }
 
 enum { LINE = 64 };
-#define FILLS_LINES(NAME, name, KIND, size, log2)                                                                      \
-    &&(LINE % ((size)*CHUNK >> (log2)) == 0 || ((size)*CHUNK >> (log2)) % LINE == 0)
-_Static_assert(true NPUQ_EACH_ROW_TYPE(FILLS_LINES), "whole chunks fill whole lines");
+#define FILLS_LINES(NAME, name, row, number, KIND, bits, ...)                                                          \
+    &&(LINE % ((bits)*CHUNK / 8) == 0 || (bits)*CHUNK / 8 % LINE == 0)
+_Static_assert(true EACH_ROW_TYPE(FILLS_LINES), "whole chunks fill whole lines");
 #undef FILLS_LINES
 
 INLINE vchunk load_parameters(const float *p, size_t n, bool tail)
@@ -216,18 +209,18 @@ typedef enum stores { TAIL, EXACT, FULL, STREAM } stores;
 
 INLINE store_check store_y(npuq_type y_type, char *y, vchunk t, size_t n, bool unpack_order, stores how)
 {
-#define STORE(NAME, name, ...)                                                                                         \
+#define STORE(NAME, name, row, ...)                                                                                    \
     case NPUQ_TYPE_##NAME:                                                                                             \
         switch (how) {                                                                                                 \
-        case TAIL: chunk_store_tail_##name(y, t, n); return start_check();                                             \
-        case EXACT: chunk_store_exact_##name(y, t); return start_check();                                              \
+        case TAIL: chunk_store_tail_##row(y, t, n); return start_check();                                              \
+        case EXACT: chunk_store_exact_##row(y, t); return start_check();                                               \
         case FULL:                                                                                                     \
-        case STREAM: return chunk_store_##name(y, t, unpack_order, how == STREAM);                                     \
+        case STREAM: return chunk_store_##row(y, t, unpack_order, how == STREAM);                                      \
         }                                                                                                              \
         __builtin_unreachable();
 
     switch (y_type) {
-        NPUQ_EACH_ROW_TYPE(STORE)
+        EACH_ROW_TYPE(STORE)
     case NPUQ_TYPE_INT64:
     case NPUQ_TYPE_UINT64: break;
     }

@@ -107,13 +107,13 @@ INLINE float float_upper(float a, float b)
  * offset, to[2] the factor of x. Every result goes to an object: C allows an expression to be wider than float, and on
  * s390x it is. */
 #define PARAMETERS(NAME, TYPE, SET, ABOVE, UPPER, MAGNITUDE)                                                           \
-    INLINE void NAME(npuq_dynamic_form form, bool int4, TYPE hi, TYPE lo, TYPE to[3])                                  \
+    INLINE void NAME(npuq_dynamic_form form, npuq_limits limits, TYPE hi, TYPE lo, TYPE to[3])                         \
     {                                                                                                                  \
-        const TYPE dmax = SET(int4 ? 7.0f : 127.0f);                                                                   \
+        const TYPE dmax = SET(limits.dmax);                                                                            \
                                                                                                                        \
         if (form == NPUQ_ASYMMETRIC) {                                                                                 \
             const TYPE distance = hi - lo;                                                                             \
-            const TYPE scale = distance / SET(int4 ? 15.0f : 255.0f);                                                  \
+            const TYPE scale = distance / SET(limits.steps);                                                           \
             to[0] = ABOVE(scale, SET(0x1.197998p-40f));                                                                \
             const TYPE highest = hi / to[0];                                                                           \
             to[1] = dmax - highest;                                                                                    \
@@ -130,7 +130,7 @@ INLINE float float_upper(float a, float b)
             if (form == NPUQ_SYMMETRIC_INVERSE) {                                                                      \
                 to[0] = SET(1.0f) / to[2];                                                                             \
             } else {                                                                                                   \
-                to[0] = largest * SET(int4 ? 0x1.24924ap-3f : 0x1.020408p-7f);                                         \
+                to[0] = largest * SET(limits.one_in_dmax);                                                             \
             }                                                                                                          \
         }                                                                                                              \
     }
@@ -141,13 +141,13 @@ PARAMETERS(compute_parameters_of_vector, vf, v_set, v_above, v_upper, v_magnitud
 static void NPUQ_KERNEL(compute, scales)(npuq_dynamic_form form, npuq_type y, const float *hi, const float *lo,
                                          size_t n, float *scale, float *offset, float *inverse_scale)
 {
-    const bool int4 = y == NPUQ_TYPE_QUINT4X2;
+    const npuq_limits limits = npuq_limits_of(y);
 
     assert(npuq_are_valid_parameters(y, hi, lo, scale, offset, inverse_scale));
     if (n == 1) {
         float one[3];
 
-        compute_parameters_of_float(form, int4, *hi, *lo, one);
+        compute_parameters_of_float(form, limits, *hi, *lo, one);
         *scale = one[0];
         *offset = one[1];
         *inverse_scale = one[2];
@@ -156,7 +156,7 @@ static void NPUQ_KERNEL(compute, scales)(npuq_dynamic_form form, npuq_type y, co
     for (size_t r = 0; r < n; r += LANES) {
         vf several[3];
 
-        compute_parameters_of_vector(form, int4, v_load(hi + r), v_load(lo + r), several);
+        compute_parameters_of_vector(form, limits, v_load(hi + r), v_load(lo + r), several);
         memcpy(scale + r, &several[0], sizeof several[0]);
         memcpy(offset + r, &several[1], sizeof several[1]);
         memcpy(inverse_scale + r, &several[2], sizeof several[2]);

@@ -124,11 +124,11 @@ WORD(bool, is_fast_path_ok, (store_check c, bool floats))
  * - chunk_store_exact_<y>: right for all values.
  * - chunk_store_tail_<y>: the first n elements, 0 < n <= CHUNK, for int4 a multiple of 8; right for all values.
  *   without_masks.h makes these of the exact stores. */
-#define STORES(NAME, name, ...)                                                                                        \
-    WORD(store_check, chunk_store_##name, (void *p, vchunk t, bool unpack_order, bool non_temporal))                   \
-    WORD(void, chunk_store_exact_##name, (void *p, vchunk t))                                                          \
-    WORD(void, chunk_store_tail_##name, (void *p, vchunk t, size_t n))
-NPUQ_EACH_ROW_TYPE(STORES)
+#define STORES(NAME, name, row, ...)                                                                                   \
+    WORD(store_check, chunk_store_##row, (void *p, vchunk t, bool unpack_order, bool non_temporal))                    \
+    WORD(void, chunk_store_exact_##row, (void *p, vchunk t))                                                           \
+    WORD(void, chunk_store_tail_##row, (void *p, vchunk t, size_t n))
+EACH_ROW_TYPE(STORES)
 #undef STORES
 
 /* int8, each byte XORed with flip. */

@@ -21,12 +21,12 @@ static inline void copy_tail(void *chunk, const void *p, size_t n, size_t all, s
         return chunk_load_##TYPE(chunk);                                                                               \
     }
 
-#define STORE_TAIL(NAME, name, KIND, size, log2)                                                                       \
-    static __attribute__((noinline)) void chunk_store_tail_##name(void *p, vchunk t, size_t n)                         \
+#define STORE_TAIL(NAME, name, row, number, KIND, bits, ...)                                                           \
+    static __attribute__((noinline)) void chunk_store_tail_##row(void *p, vchunk t, size_t n)                          \
     {                                                                                                                  \
-        _Alignas(64) char chunk[(size)*CHUNK >> (log2)];                                                               \
-        chunk_store_exact_##name(chunk, t);                                                                            \
-        memcpy(p, chunk, (size)*n >> (log2));                                                                          \
+        _Alignas(64) char chunk[(bits)*CHUNK / 8];                                                                     \
+        chunk_store_exact_##row(chunk, t);                                                                             \
+        memcpy(p, chunk, (bits)*n / 8);                                                                                \
     }
 
 LOAD_TAIL(f32, 4, 1, vchunk)
@@ -36,7 +36,7 @@ LOAD_TAIL(i8, 1, 1, vchunk)
 LOAD_TAIL(i4, 4, 8, vchunk)
 LOAD_TAIL(ints, 4, 1, ichunk)
 LOAD_TAIL(halves, 2, 1, hchunk)
-NPUQ_EACH_ROW_TYPE(STORE_TAIL)
+EACH_ROW_TYPE(STORE_TAIL)
 
 static __attribute__((noinline)) void chunk_store_tail_i8_flipped(void *p, vchunk t, uint8_t flip, size_t n)
 {
