@@ -86,9 +86,9 @@ def test_wheel(tmp_path):
         names = [pathlib.PurePosixPath(name) for name in archive.namelist() if ".dist-info/" not in name]
     compiled = {name for name in names if name.name.startswith(("_native.c", "libnpuquant."))}
     assert len(compiled) == 2
-    made = {"npuquant_cli/_facts.py", "npuquant_cli/_version.py"}
+    made = {"npuquant_facts/_rows.py"}
     folder = SOURCE / "python"
-    sources = {str(path.relative_to(folder)) for package in ("npuquant", "npuquant_cli")
+    sources = {str(path.relative_to(folder)) for package in ("npuquant", "npuquant_cli", "npuquant_facts")
                for path in (folder / package).rglob("*") if path.name.endswith((".py", ".pyi", "py.typed"))}
     assert {str(name) for name in set(names) - compiled} == {"npuquant_pytest.py", *made, *sources}
 

@@ -4,7 +4,7 @@ import math
 from typing import Any, Callable, Dict, NamedTuple
 
 import numpy as np
-from npuquant_cli.operators import OPERATORS
+from npuquant_facts.operators import OPERATORS
 from numpy_operators import (anti_quant, dequant, dynamic, dynamic_block_quant, dynamic_quant, f4, group_quant,
                              quantize, random_ends, random_floats, random_integers, random_shape, random_words,
                              requant, rng, trans_quant_param)

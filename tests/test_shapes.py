@@ -25,16 +25,15 @@ int make_shape(int rule, int ndim, const int64_t *x, bool per_tensor, int axis, 
 
 source = sys.argv[1]
 compiler = os.environ["CC"].split()
-package = f"{source}/python/npuquant_cli"
+package = f"{source}/python/npuquant_facts"
 with tempfile.TemporaryDirectory() as folder:
-    os.mkdir(f"{folder}/rows")
-    shutil.copy(f"{package}/operators.py", f"{folder}/rows")
-    subprocess.run([*compiler, "-E", "-P", "-x", "assembler-with-cpp", f"{package}/_facts.py.in",
-                    "-o", f"{folder}/rows/_facts.py"], check=True)
+    made = shutil.copytree(package, f"{folder}/npuquant_facts")
+    subprocess.run([*compiler, "-E", "-P", "-x", "assembler-with-cpp", f"{package}/_rows.py.in",
+                    "-o", f"{made}/_rows.py"], check=True)
     subprocess.run([*compiler, "-shared", "-fPIC", f"-I{source}/src", "-x", "c", "-", "-o", f"{folder}/shape.so"],
                    input=MAKE_SHAPE.encode(), check=True)
     sys.path.insert(0, folder)
-    from rows.operators import SHAPES, extents  # noqa: E402
+    from npuquant_facts.operators import SHAPES, extents  # noqa: E402
     library = ctypes.CDLL(f"{folder}/shape.so")
 
 draw = random.Random(20261128)

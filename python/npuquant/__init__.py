@@ -20,15 +20,15 @@ import sys
 from operator import index
 from typing import Any, List, Optional, Tuple, Union
 
-import npuquant_cli
-
 if sys.argv[:1] == ["-m"] and getattr(sys, "orig_argv", [""])[-len(sys.argv):][0] == "npuquant":
     # python -m npuquant runs this file before __main__.py. Until then, sys.argv has -m in place of the name.
+    import npuquant_cli
+
     sys.excepthook = npuquant_cli.end
 
 import numpy as np  # noqa: E402
 
-from npuquant_cli.operators import OPTIONS  # noqa: E402
+from npuquant_facts.operators import OPTIONS  # noqa: E402
 
 try:
     from . import _native

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 import numpy as np
 
 import npuquant
-from npuquant_cli.operators import OPERATORS
+from npuquant_facts.operators import OPERATORS
 
 from . import _elsewhere, _expert_causes, _native, _products, _remainder, _report
 from ._arguments import BFLOAT16, shown

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Op
 
 import numpy as np
 
-from npuquant_cli.operators import OPTIONS
+from npuquant_facts.operators import OPTIONS
 
 from . import _native
 from ._arguments import _type_of

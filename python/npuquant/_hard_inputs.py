@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tup
 
 import numpy as np
 
-from npuquant_cli.operators import OPERATORS, extents
+from npuquant_facts.operators import OPERATORS, extents
 
 from . import _native
 from ._tensors import INPUTS, Result, from_float, to_float

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Seq
 
 import numpy as np
 
-from npuquant_cli.operators import Operator
+from npuquant_facts.operators import Operator
 
 from ._report import Facts, lines_text
 from ._tensors import arrays, from_float, to_float

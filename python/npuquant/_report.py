@@ -7,7 +7,7 @@ import struct
 import textwrap
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from npuquant_cli.operators import OPERATORS
+from npuquant_facts.operators import OPERATORS
 
 #: Facts of _native: a dictionary with the structure of the JSON, without words and formatted numbers.
 Facts = Mapping[str, Any]

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Protocol,
 
 import numpy as np
 
-from npuquant_cli.operators import OPERATORS, extents
+from npuquant_facts.operators import OPERATORS, extents
 
 from . import _native
 from ._arguments import BFLOAT16, ArgumentError, ArgumentTypeError, listed, shown, unless_implemented

@@ -25,7 +25,7 @@ except ImportError as error:
 from torch import Tensor
 
 import npuquant
-from npuquant_cli.operators import OPERATORS, extents
+from npuquant_facts.operators import OPERATORS, extents
 
 from . import _native
 from ._arguments import (ArgumentError, ArgumentTypeError, check_quant_matmul, check_quant_scatter, listed,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command npuquant. The package npuquant reads the facts of operators that are here."""
+"""The command npuquant."""
 from __future__ import annotations
 
 import os

@@ -6,8 +6,9 @@ import argparse
 import math
 from typing import Any, Mapping, Sequence
 
+from npuquant_facts.operators import OPERATORS
+
 from .errors import CommandError
-from .operators import OPERATORS
 
 FLOATS = ("float32", "float16", "bfloat16")
 WORDS = ("int64", "uint64")

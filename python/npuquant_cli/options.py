@@ -10,9 +10,10 @@ import re
 import textwrap
 from typing import AbstractSet, Any, Callable, List, Mapping, NamedTuple, NoReturn, Optional, Sequence, Tuple, Union
 
+from npuquant_facts import VERSION
+from npuquant_facts import operators as facts
+
 from . import checks
-from . import operators as facts
-from ._version import VERSION
 from .errors import CommandError
 
 # ---- commands ----

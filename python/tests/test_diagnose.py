@@ -19,8 +19,9 @@ import pytest
 from calls import Call, usual
 from kernels import run
 from npuquant import _diagnosis, _native, _threads, testing
-from npuquant_cli import compare, operators
+from npuquant_cli import compare
 from npuquant_cli.files import Tensor
+from npuquant_facts import operators
 from numpy_operators import f4
 from test_tensors import Forwarder, Producer
 

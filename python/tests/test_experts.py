@@ -11,7 +11,7 @@ import pytest
 import npuquant
 import numpy_operators as expected
 from npuquant import _unset, unset
-from npuquant_cli.operators import OPTIONS
+from npuquant_facts.operators import OPTIONS
 from npuquant.testing import assert_equal
 from numpy_operators import f4, floats, rng, round_to
 

@@ -20,7 +20,7 @@ import npuquant
 import numpy_operators as expected
 import pytest
 from npuquant import _library, _native
-from npuquant_cli.operators import OPERATORS, OPTIONS
+from npuquant_facts.operators import OPERATORS, OPTIONS
 from numpy_operators import f4
 
 PACKAGE = pathlib.Path(npuquant.__file__).parent
@@ -135,7 +135,7 @@ def test_other_patches_of_the_version(monkeypatch):
 
 
 def copy_packages(folder, *ignored):
-    for name in "npuquant", "npuquant_cli":
+    for name in "npuquant", "npuquant_cli", "npuquant_facts":
         shutil.copytree(PACKAGE.parent / name, folder / name, ignore=shutil.ignore_patterns(*ignored))
 
 

@@ -9,7 +9,7 @@ import npuquant
 import numpy_operators as expected
 import pytest
 from numpy_operators import f4, random_floats, random_integers, rng
-from npuquant_cli.operators import OPERATORS, extents
+from npuquant_facts.operators import OPERATORS, extents
 from random_calls import RANDOM_CALLS, choose, random_words_of
 
 PACKAGE = npuquant  # test_torch.py has its own functions called in place of the package's

@@ -13,7 +13,7 @@ import npuquant
 import numpy_operators as expected
 import pytest
 from calls import usual
-from npuquant_cli.operators import OPERATORS
+from npuquant_facts.operators import OPERATORS
 from numpy_operators import as_dtype, f4
 
 ONE = np.ones(1, f4)

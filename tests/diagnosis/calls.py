@@ -4,7 +4,7 @@ import functools
 import inspect
 
 import npuquant
-from npuquant_cli.operators import OPERATORS
+from npuquant_facts.operators import OPERATORS
 
 # What the library calls some arguments of the package's functions.
 IN_LIBRARY = {"input": "x", "v": "x", "dst_type": "dtype", "dst_dtype": "dtype", "col_block_size": "block"}

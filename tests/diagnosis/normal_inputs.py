@@ -2,7 +2,7 @@
 """Calls with usual inputs: normal values, usual scales, no special values."""
 import numpy as np
 from calls import Call
-from npuquant_cli.operators import OPERATORS
+from npuquant_facts.operators import OPERATORS
 from numpy_operators import RANGES, pack, round_to, trans_quant_param
 
 ROWS, COLUMNS = 32, 64  # of the hard inputs that give types and shapes

@@ -14,7 +14,7 @@ import unittest
 from calls import GIVEN, Call, first_place
 from dynamic_kernels import ROW_RULES
 from kernels import KERNELS, run
-from npuquant_cli.operators import OPERATORS
+from npuquant_facts.operators import OPERATORS
 
 FLOATS = ("float32", "float16", "bfloat16")
 LINES = 48, 72

@@ -25,7 +25,7 @@ from calls import Call, first_place, names
 from kernels import KERNELS, digest, run
 from normal_inputs import normal_call
 from test_hard import forms
-from npuquant_cli.operators import OPERATORS
+from npuquant_facts.operators import OPERATORS
 from numpy_operators import unpack
 from unknown_mistakes import MISTAKES
 

@@ -11,7 +11,7 @@ import types
 from typing import Optional, Type
 
 import npuquant
-from npuquant_cli.operators import OPTIONS
+from npuquant_facts.operators import OPTIONS
 
 from .._unset import FILLS
 from . import install

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set
 
 import torch
 
-from npuquant_cli import operators as facts
+from npuquant_facts import operators as facts
 
 from .. import _unset
 from .. import torch as operators

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is known of the operators. It is read without NumPy and without the library, so that a command's help is quick."""
+"""The operators: the rows of operators.def, and what follows from them."""
 from __future__ import annotations
 
 from typing import Any, Dict, FrozenSet, NamedTuple, Optional, Sequence, Tuple
 
-from ._facts import OPERATORS as _OPERATORS, OPTIONS as _OPTIONS, RULES, SHAPES
+from ._rows import OPERATORS as _OPERATORS, OPTIONS as _OPTIONS, RULES, SHAPES
 
 
 class Tensor(NamedTuple):
