@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Types of PyTorch, and what npu_quant_matmul returns for types that npuquant does not define: for the
-operators of npuquant.torch, and for those of the stand-in for torch_npu."""
+"""Arguments of PyTorch's operators: for the operators of npuquant.torch, and for those of the stand-in for torch_npu."""
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -9,8 +8,8 @@ from typing import Any, Dict, Sequence
 import torch
 from torch import Tensor
 
-from ._arguments import _ceiling, _expect, _shape, is_transposed
-from ._tensors import DEVICE_TYPES, FLOAT4, _NUMBERS, described
+from ._arguments import _ceiling, _expect, _shape, check_quant_scatter, is_transposed
+from ._tensors import DEVICE_TYPES, FLOAT4, INT8, _NUMBERS, described, result_type
 
 
 def bound(schema: Any, values: Sequence[Any], keywords: Dict[str, Any]) -> SimpleNamespace:
@@ -39,6 +38,23 @@ def _stored(argument: str, name: str) -> torch.dtype:
     if dtype is None:
         raise NotImplementedError(f"{argument}: is {name}, which PyTorch {torch.__version__} does not have")
     return dtype
+
+
+#: The arguments of npu_quant_scatter, and of the stand-in's npu_quant_scatter_.
+QUANT_SCATTER = ("(Tensor{} self, Tensor indices, Tensor updates, Tensor quant_scales, Tensor? quant_zero_points=None,"
+                 " int axis=-2, int quant_axis=-1, str reduce='update', int? dst_type=None, str? round_mode='rint')"
+                 " -> Tensor{}")
+
+
+def quant_scatter_checks(a: SimpleNamespace) -> None:
+    """Checks the arguments of both by their names."""
+    check_quant_scatter(a.self, a.indices, a.updates, a.quant_scales, a.quant_zero_points, a.axis, a.quant_axis,
+                        a.round_mode)
+    result_type("dst_type", "int8" if a.dst_type is None else a.dst_type, INT8)
+
+
+#: Arguments of npu_quant_matmul that select types and groups which npuquant does not define.
+UNDEFINED = ("x1_dtype", "x2_dtype", "pertoken_scale_dtype", "scale_dtype", "group_sizes", "y_scale")
 
 
 def quant_matmul_undefined(a: Any) -> Tensor:

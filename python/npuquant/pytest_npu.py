@@ -36,7 +36,7 @@ def pytest_configure(config: Any) -> None:
 
 def _near() -> Any:
     """The module with the calls; None if no operator is used."""
-    return sys.modules.get("npuquant.torch_npu._near")
+    return sys.modules.get("npuquant._torch.near")
 
 
 def _mocks() -> str:
@@ -54,9 +54,9 @@ def pytest_sessionfinish(session: Any) -> None:
 
 
 def _add_calls(node: Any) -> None:
-    from .torch_npu import _near
+    from ._torch import near
 
-    _near.add_calls(getattr(node, "workeroutput", {}).get("npuquant", {}))
+    near.add_calls(getattr(node, "workeroutput", {}).get("npuquant", {}))
 
 
 pytest_testnodedown = pytest.hookimpl(optionalhook=True)(_add_calls)  # a hook of pytest-xdist
@@ -75,7 +75,7 @@ def npu() -> Iterator[Any]:
     """torch_npu for one test. After the test, values and strict are as before the test's own npu.install()."""
     from . import torch_npu
     from . import _unset
-    from .torch_npu._chosen import chosen
+    from ._torch.chosen import chosen
 
     former = {"values": chosen.values, "strict": chosen.strict, "unset": _unset.chosen.unset}
     yield torch_npu

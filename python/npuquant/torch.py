@@ -9,10 +9,8 @@ Tracing (torch.compile, FakeTensor, make_fx, tensors on the device "meta") knows
 """
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
-import re
 from types import SimpleNamespace
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar, Union, cast
 
@@ -28,16 +26,17 @@ import npuquant
 from npuquant_facts.operators import OPERATORS, extents
 
 from . import _native
-from ._arguments import (ArgumentError, ArgumentTypeError, check_quant_matmul, check_quant_scatter, listed,
-                         names_operator)
-from ._shapes import bound, quant_matmul_undefined
-from ._tensors import (FLOATING, INPUTS, INT8, PRODUCTS, QUANTISED, Maker, Result, Results, Unknown, described,
-                       result_of, result_type, words_shape)
-from ._unset import mark_copy
+from ._arguments import ArgumentError, ArgumentTypeError, check_quant_matmul, names_operator
+from ._shapes import QUANT_SCATTER, UNDEFINED, bound, quant_matmul_undefined, quant_scatter_checks
+from ._tensors import (FLOATING, PRODUCTS, QUANTISED, Result, Results, Unknown, described, result_of, result_type,
+                       words_shape)
+from ._torch.chosen import chosen
+from ._torch.registered import operator_of, refuse_none, register, renamed
+from ._torch.tensors import NEW, array_of, tensor_of
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
-#: Operators for mixtures of experts. The stand-in has their rows: of two it knows more types than have values.
+#: Operators for mixtures of experts. _torch/declared.py has their rows: of two it knows more types than have values.
 _EXPERTS = ("npu_grouped_matmul", "npu_moe_compute_expert_tokens", "npu_moe_finalize_routing", "npu_moe_init_routing",
             "npu_moe_init_routing_v2", "npu_moe_re_routing", "npu_moe_token_permute", "npu_moe_token_unpermute")
 
@@ -63,16 +62,11 @@ def __getattr__(name: str) -> Any:
     """The operators for mixtures of experts: npuquant's functions of these names on tensors."""
     if name not in _EXPERTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .torch_npu import _declared  # at the first use: it has many other operators
+    from ._torch import declared  # at the first use: it has many other operators
 
-    return _declared.operator(name)
+    return declared.operator(name)
 
 
-_scale_form = "product"
-_BITS = FLOATING["bfloat16"].dtype
-_OF_NUMPY = {result.dtype: getattr(torch, result.name) for result in INPUTS.values()
-             if hasattr(torch, result.name) and result.name != "quint4x2"}
-_UINT16 = getattr(torch, "uint16", None)
 _TYPES = (int, torch.dtype)
 _TYPE_ARGUMENTS = ("dtype", "dst_dtype", "dst_type", "src_dtype", "output_dtype")
 _INT4 = getattr(torch, "int4", None)  # no tensor has it; it is quint4x2 here
@@ -86,60 +80,9 @@ def set_scale_form(scale_form: str) -> str:
     Args:
         scale_form: "product", as at the start, or "inverse": see npuquant.npu_dynamic_quant().
     """
-    global _scale_form
     npuquant._number("scale_form", scale_form)  # refuses what is neither
-    former, _scale_form = _scale_form, scale_form
+    former, chosen.scale_form = chosen.scale_form, scale_form
     return former
-
-
-# ---- tensors ---------------------------------------------------------------------------------------------------------
-
-
-class _Memory:
-    """A tensor's memory for NumPy. After Tensor.numpy() PyTorch would refuse to resize the tensor's storage."""
-
-    def __init__(self, tensor: Tensor, dtype: np.dtype) -> None:
-        self.tensor = tensor
-        self.__array_interface__ = {"version": 3, "typestr": dtype.str, "data": (tensor.data_ptr(), False),
-                                    "shape": tuple(tensor.shape),
-                                    "strides": tuple(stride * dtype.itemsize for stride in tensor.stride())}
-
-
-def _array(value: Any) -> Any:
-    """An array of a tensor's memory, uint16 for bfloat16; other values unchanged.
-
-    It is for tensors that the extension does not read itself.
-    """
-    if not isinstance(value, Tensor):
-        return value
-    if value.is_cpu and value.layout == torch.strided and value.dtype != _UINT16:
-        with contextlib.suppress(RuntimeError, TypeError):  # it has no memory, or NumPy does not have its type
-            dtype = _BITS if value.dtype == torch.bfloat16 else np.dtype(str(value.dtype)[len("torch."):])
-            if value.numel() == 0:
-                return np.empty(tuple(value.shape), dtype)
-            return np.asarray(_Memory(value.detach().resolve_conj().resolve_neg(), dtype))
-    return Unknown(f"{value.dtype}, {value.layout}, on {value.device}".replace("torch.", ""))
-
-
-#: By NumPy's type, what makes a tensor of a shape. It takes less time than torch.empty(), which a script may replace.
-_EMPTY = {dtype: torch.empty(0, dtype=of_torch, device="cpu").new_empty for dtype, of_torch in _OF_NUMPY.items()}
-
-
-def _new(shape: Tuple[int, ...], dtype: np.dtype) -> Tensor:
-    """Memory for a result, of which PyTorch is the owner: so scripts can resize and share it."""
-    return _EMPTY[dtype](shape)
-
-
-_NEW = Maker(_new)
-
-
-def _tensor(array: np.ndarray) -> Tensor:
-    """A copy of a result of the package, for the same reason."""
-    made = _new(array.shape, array.dtype)
-    copy = _array(made)
-    copy[...] = array
-    mark_copy(copy, made, array)
-    return made
 
 
 def _result(argument: str, dtype: Any, results: Results, default: Optional[str] = None) -> Result:
@@ -200,13 +143,6 @@ def _quant_scatter_shape(*values: Any, **keywords: Any) -> Tensor:
     return torch.empty_like(a.self, memory_format=torch.contiguous_format)
 
 
-def quant_scatter_checks(a: SimpleNamespace) -> None:
-    """Checks the arguments of npu_quant_scatter, and of npu_quant_scatter_, by their names."""
-    check_quant_scatter(a.self, a.indices, a.updates, a.quant_scales, a.quant_zero_points, a.axis, a.quant_axis,
-                        a.round_mode)
-    _result("dst_type", a.dst_type, INT8, "int8")
-
-
 # ---- PyTorch's operators ---------------------------------------------------------------------------------------------
 
 
@@ -224,13 +160,9 @@ def _dynamic_quant(input: Any, *, smooth_scales: Any = None, group_index: Any = 
                    quant_mode: str = "pertoken", dst_type_max: float = 0.0, scale_form: Optional[str] = None,
                    out: Any) -> Any:
     if scale_form is None:  # with groups all versions of the device's software compute the inverse
-        scale_form = _scale_form if group_index is None else "inverse"
+        scale_form = chosen.scale_form if group_index is None else "inverse"
     return _npu_dynamic_quant(input, smooth_scales=smooth_scales, group_index=group_index, dst_type=dst_type,
                               quant_mode=quant_mode, dst_type_max=dst_type_max, scale_form=scale_form, out=out)
-
-
-#: Arguments of npu_quant_matmul that select types and groups which npuquant does not define.
-UNDEFINED = ("x1_dtype", "x2_dtype", "pertoken_scale_dtype", "scale_dtype", "group_sizes", "y_scale")
 
 
 def _quant_matmul(x1: np.ndarray, x2: np.ndarray, scale: np.ndarray, **others: Any) -> np.ndarray:
@@ -240,8 +172,8 @@ def _quant_matmul(x1: np.ndarray, x2: np.ndarray, scale: np.ndarray, **others: A
             given = "given" if isinstance(value, (Tensor, np.ndarray, Unknown)) else described(value)
             raise NotImplementedError(f"{name}: is {given}; it selects types and groups that npuquant does not define")
     # NumPy multiplies.
-    arrays = {name: _array(value) for name, value in others.items()}
-    return npuquant.npu_quant_matmul(_array(x1), _array(x2), _array(scale), **arrays)
+    arrays = {name: array_of(value) for name, value in others.items()}
+    return npuquant.npu_quant_matmul(array_of(x1), array_of(x2), array_of(scale), **arrays)
 
 
 def _sums(function: Callable[..., Any], argument: str) -> Callable[..., Any]:
@@ -256,14 +188,10 @@ def _sums(function: Callable[..., Any], argument: str) -> Callable[..., Any]:
 
 def _quant_scatter(*values: Any, out: Any, **keywords: Any) -> Tensor:
     # NumPy moves the elements.
-    arrays = {name: _array(one) for name, one in keywords.items()}
-    return _tensor(npuquant.npu_quant_scatter(*map(_array, values), **arrays))
+    arrays = {name: array_of(one) for name, one in keywords.items()}
+    return tensor_of(npuquant.npu_quant_scatter(*map(array_of, values), **arrays))
 
 
-#: The arguments of npu_quant_scatter, and of the stand-in's npu_quant_scatter_.
-QUANT_SCATTER = ("(Tensor{} self, Tensor indices, Tensor updates, Tensor quant_scales, Tensor? quant_zero_points=None,"
-                 " int axis=-2, int quant_axis=-1, str reduce='update', int? dst_type=None, str? round_mode='rint')"
-                 " -> Tensor{}")
 #: The schemas, as in op_plugin/config/op_plugin_functions.yaml of Ascend/op-plugin; scale_form, dequant and requant are
 #: this package's. A ScalarType there is an int here: the schema is the same for PyTorch, but PyTorch passes on only the
 #: low eight bits of a ScalarType. Behind each schema are its function on arrays, and the function that returns the
@@ -305,22 +233,11 @@ _OPERATORS: Sequence[Tuple[str, Callable[..., Any], Callable[..., Any]]] = (
 )
 
 
-#: The results of each operator, without values.
-SHAPES = {schema.partition("(")[0]: shape for schema, _, shape in _OPERATORS}
-
-
-def _refuse_none(tensors: Sequence[str], values: Sequence[Any]) -> None:
-    """PyTorch lets None pass for every tensor."""
-    for name, value in zip(tensors, values):
-        if value is None:
-            raise ArgumentTypeError(f"{name}: is None; expected a tensor")
-
-
 #: In the stand-in for torch_npu: what an operator returns for results of 8-bit floating point, which have no values.
 float8_results: Optional[Callable[..., Any]] = None
 
 
-def _unless_float8(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
+def _unless_float8(name: str, kernel: Callable[..., Any], shapes: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel of an operator, whose errors name the operator."""
 
     @functools.wraps(kernel)
@@ -330,7 +247,7 @@ def _unless_float8(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
         except ArgumentTypeError as error:
             if float8_results is None or error.float8 is None:
                 raise
-            return float8_results(name, values, keywords, error)
+            return float8_results(name, shapes, values, keywords, error)
 
     return names_operator(call, name)
 
@@ -342,11 +259,11 @@ def _kernel(tensors: Sequence[str], function: Callable[..., Any]) -> Callable[..
     def kernel(*values: Any, **keywords: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
         if reads(values, keywords, required):
             try:
-                return function(*values, **keywords, out=_NEW)
+                return function(*values, **keywords, out=NEW)
             except Exception:  # what is wrong is said of the arrays that NumPy makes of the tensors
                 pass
-        _refuse_none(tensors, values)
-        return function(*map(_array, values), **{name: _array(value) for name, value in keywords.items()}, out=_NEW)
+        refuse_none(tensors, values)
+        return function(*map(array_of, values), **{name: array_of(value) for name, value in keywords.items()}, out=NEW)
 
     return kernel
 
@@ -355,7 +272,7 @@ def _shape_kernel(names: Sequence[str], tensors: Sequence[str], shape: Callable[
     """A function on shapes as a kernel of PyTorch's, which runs if any tensor is on the device "meta"."""
 
     def kernel(*values: Any, **keywords: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
-        _refuse_none(tensors, values)
+        refuse_none(tensors, values)
         for name, value in (*zip(names, values), *keywords.items()):
             if isinstance(value, Tensor) and not value.is_meta:
                 raise ArgumentError(f"{name}: is on {value.device}, and another argument on meta; expected one device")
@@ -415,51 +332,12 @@ def _function(name: str, names: Sequence[str], types: Sequence[str],
         if not (compiling() or modes() or function_modes() or tracing() or profiling()) and (
                 reads(values, keywords, required)):
             try:
-                return on_arrays(*values, **keywords, out=_NEW)
+                return on_arrays(*values, **keywords, out=NEW)
             except Exception:  # the operator says what is wrong
                 pass
         return slow(*values, **keywords)
 
     return call
-
-
-def _renamed(keywords: Dict[str, Any], former: str, name: str) -> Dict[str, Any]:
-    if former in keywords and name not in keywords:
-        keywords[name] = keywords.pop(former)
-    return keywords
-
-
-#: What PyTorch says, in many lines, of arguments that do not fit the schema; for each overload once.
-_WRONG = re.compile(
-    r"Expected a value of type '(.+?)' for argument '(.+?)' but instead found type '(.+?)'\.\s+Position: (\d+)")
-_MISSING = re.compile("missing value for argument '(.+?)'")
-
-
-class Operator(type(torch.ops.aten.add)):  # type: ignore[misc]
-    """An operator that refuses arguments of another type than the schema's, and missing ones, in one line."""
-
-    def __call__(*args: Any, **keywords: Any) -> Any:
-        try:
-            return args[0].op(*args[1:], **keywords)
-        except RuntimeError as error:
-            wrong, missing = _WRONG.findall(str(error)), _MISSING.findall(str(error))
-            if not wrong and not missing:
-                raise
-        if wrong:
-            last = max(wrong, key=lambda one: int(one[-1]))[-1]  # the overload that fits most arguments
-            expected, arguments, types, _ = map(listed, zip(*(one for one in wrong if one[-1] == last)))
-            raise ArgumentTypeError(f"{arguments}: is of the type {types}; expected {expected} [{args[0].__name__}]")
-        raise ArgumentTypeError(f"{listed(missing)}: is missing [{args[0].__name__}]")
-
-
-class OperatorOnSelf(Operator):
-    """An operator that takes its first argument as self, the schema's name, and as input, the documentation's.
-
-    In PyTorch 1 operators take neither name.
-    """
-
-    def __call__(*args: Any, **keywords: Any) -> Any:
-        return Operator.__call__(*args, **_renamed(keywords, "input", "self"))
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -470,12 +348,12 @@ def _takes_self(function: _Function) -> _Function:
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        return function(*args, **_renamed(keywords, "self", "input")) if keywords else function(*args)
+        return function(*args, **renamed(keywords, "self", "input")) if keywords else function(*args)
 
     return cast(_Function, call)
 
 
-def _register(library: torch.library.Library) -> Dict[str, Callable[..., Any]]:
+def _register() -> Dict[str, Callable[..., Any]]:
     """Registers the operators, and returns them as functions."""
     functions = {}
     for schema, function, shape in _OPERATORS:
@@ -485,27 +363,15 @@ def _register(library: torch.library.Library) -> Dict[str, Callable[..., Any]]:
         types, names = zip(*[argument.partition("=")[0].split() for argument in arguments.partition(")")[0].split(", ")
                              if argument != "*"])
         tensors = names[:types.count("Tensor")]  # those that may not be None come first
-        shape_kernel = _unless_float8(name, _shape_kernel(names, tensors, shape))
-        library.define(schema)
-        # On every device and in every layout: what it cannot read is refused by the argument's name.
-        library.impl(name, _unless_float8(name, _kernel(tensors, function)), "CompositeExplicitAutograd")
-        library.impl(name, shape_kernel, "Meta")
-        # No gradient is defined, and none is missing: without this PyTorch 2 warns of it, and PyTorch 1 has no kernel
-        # for tensors on the device "meta" whose gradient could be wanted.
-        if hasattr(torch.library, "fallthrough_kernel"):
-            library.impl(name, torch.library.fallthrough_kernel, "Autograd")
-        else:
-            library.impl(name, shape_kernel, "AutogradMeta")
+        kernels = _kernel(tensors, function), _shape_kernel(names, tensors, shape)
+        register(schema, *(_unless_float8(name, kernel, shape) for kernel in kernels))
+        operator_of(schema)
         functions[name] = _function(name, names, types, function)
     return functions
 
 
 _native.bind_torch(torch)
-_library = torch.library.Library("npuquant", "DEF")
-_operators = SimpleNamespace(**_register(_library))
-for _name in vars(_operators):
-    getattr(torch.ops.npuquant, _name).__class__ = (
-        OperatorOnSelf if _name in ("npu_quantize", "npu_quant_scatter") else Operator)
+_operators = SimpleNamespace(**_register())
 
 # ---- functions -------------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,8 @@ torch = pytest.importorskip("torch", reason="PyTorch cannot be imported (Debian:
 import npuquant.torch as operators  # noqa: E402
 import test_torch  # noqa: E402
 from npuquant import torch_npu as stand_in  # noqa: E402
-from npuquant.torch_npu import _declared, _near  # noqa: E402
+from npuquant._torch import declared as _declared, near as _near  # noqa: E402
+from npuquant._torch.tensors import array_of  # noqa: E402
 
 PYTORCH_2 = hasattr(torch, "compile")
 needs_pytorch_2 = pytest.mark.skipif(not PYTORCH_2, reason=f"PyTorch {torch.__version__} does not have it")
@@ -465,7 +466,7 @@ def options_of(function):
 def test_values_of_another_kind(name, values, keywords):
     """One error in one line, which names the operator and the argument, of NumPy's function, PyTorch's and torch_npu's."""
     def array(value):
-        return [*map(array, value)] if isinstance(value, list) else operators._array(value)
+        return [*map(array, value)] if isinstance(value, list) else array_of(value)
 
     of_numpy = getattr(npuquant, name, None)
     if of_numpy is None:

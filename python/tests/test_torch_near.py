@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="PyTorch cannot be imported (Debian:
 import npuquant  # noqa: E402
 from npuquant import pytest_npu  # noqa: E402
 from npuquant import torch_npu as stand_in  # noqa: E402
-from npuquant.torch_npu import _declared, _near  # noqa: E402
+from npuquant._torch import declared as _declared, near as _near  # noqa: E402
 
 f, h, bf, i1, i4 = torch.float32, torch.float16, torch.bfloat16, torch.int8, torch.int32
 TYPES = pytest.mark.parametrize("dtype", [f, h, bf], ids=["float32", "float16", "bfloat16"])

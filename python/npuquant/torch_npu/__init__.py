@@ -15,15 +15,16 @@ from typing import Any, Callable, Optional, Sequence, Tuple
 from .. import torch as operators
 from .._arguments import ArgumentTypeError, _dimensions, _expect, _of, as_annotated, names_operator, shown
 from .._tensors import DEVICE_TYPES
+from .._torch.chosen import expect_strictly
+from .._torch.registered import LIBRARY, operator_of, refuse_none
 from .._unset import unset
 import torch  # after the lines above, whose error says how to get it
 
 from . import npu
 from ._absent import OPERATORS, absent_from
-from ._chosen import expect_strictly
 from ._install import declared, install, operator_of_device, uninstall
 
-#: The operators of npuquant.torch that torch_npu has. _declared has those for mixtures of experts.
+#: The operators of npuquant.torch that torch_npu has. _torch/declared.py has those for mixtures of experts.
 _OPERATORS = [name for name in operators.__all__ if name.startswith("npu_") and name not in operators._EXPERTS]
 __all__ = [
     "empty_with_format",
@@ -103,7 +104,7 @@ def _int4pack(weight: torch.Tensor, inner_k_tiles: int = 0) -> torch.Tensor:
 
 def _int4pack_words(codes: torch.Tensor) -> torch.Tensor:
     numbers = ((codes & 15) ^ 8) - 8  # the lowest four bits as a signed number
-    return _operators.npu_quantize(numbers.float(), codes.new_ones(1, dtype=torch.float32), None, torch.quint4x2, -1,
+    return torch.ops.npuquant.npu_quantize(numbers.float(), codes.new_ones(1, dtype=torch.float32), None, torch.quint4x2, -1,
                                    False)
 
 
@@ -119,7 +120,7 @@ def _kernel(schema: str, function: Callable[..., Any]) -> Callable[..., Any]:
     required = re.findall(r"Tensor(?:\(a!\))? (\w+)", schema)  # they come first
 
     def kernel(*values: Any, **keywords: Any) -> Any:
-        operators._refuse_none(required, values)
+        refuse_none(required, values)
         return function(*values, **keywords)
 
     return names_operator(kernel, re.split(r"\W", schema)[0])
@@ -141,19 +142,11 @@ _SCHEMAS: Sequence[Tuple[str, Callable[..., Any]]] = (
     ("npu_prefetch(Tensor self, Tensor? dependency, int max_size, int offset=0) -> ()", _prefetch),
 )
 for _schema, _function in _SCHEMAS:
-    operators._library.define(_schema)
-    operators._library.impl(_schema.partition("(")[0], _kernel(_schema, _function), "CompositeImplicitAutograd")
+    LIBRARY.define(_schema)
+    LIBRARY.impl(_schema.partition("(")[0], _kernel(_schema, _function), "CompositeImplicitAutograd")
 
-_operators = torch.ops.npuquant
-get_npu_format = _operators.get_npu_format
-npu_convert_weight_to_int4pack = _operators.npu_convert_weight_to_int4pack
-npu_format_cast = _operators.npu_format_cast
-npu_format_cast_ = _operators.npu_format_cast_
-npu_prefetch = _operators.npu_prefetch
+globals().update({re.split(r"\W", _schema)[0]: operator_of(_schema) for _schema, _ in _SCHEMAS})
 globals().update({_name: operator_of_device(_name) for _name in _OPERATORS})
-for _packet in (get_npu_format, npu_format_cast, npu_format_cast_, npu_prefetch):
-    _packet.__class__ = operators.OperatorOnSelf
-npu_convert_weight_to_int4pack.__class__ = operators.Operator
 
 
 @names_operator

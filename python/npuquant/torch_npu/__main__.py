@@ -13,9 +13,9 @@ from typing import Optional, Type
 import npuquant
 from npuquant_facts.operators import OPTIONS
 
+from .._torch.chosen import VALUES
 from .._unset import FILLS
 from . import install
-from ._chosen import VALUES
 
 
 def _report(kind: Type[BaseException], error: BaseException, trace: Optional[types.TracebackType]) -> None:
@@ -44,9 +44,10 @@ _CALLS = (
 
 def _list() -> None:
     """The operators, by what is known of each."""
-    from . import __all__, _declared
+    from . import __all__
+    from .._torch import declared
 
-    rows = _declared.ROWS
+    rows = declared.ROWS
     near = {name for name, row in rows.items() if row.near is not None}
     shapes = {name for name, row in rows.items() if row.values is None} - near
     values = {*rows, *(name for name in __all__ if "npu_" in name)} - shapes - near

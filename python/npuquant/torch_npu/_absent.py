@@ -7,6 +7,8 @@ import types
 from importlib.machinery import ModuleSpec
 from typing import Any, Callable, Collection, Dict
 
+from .._torch.chosen import by_a_test
+
 #: Operators that serving code calls, and that are not known here: vllm-project/vllm-ascend, 2026-08-22 (182b75ea84). A
 #: test can replace them. A call raises an error.
 OPERATORS = frozenset("""
@@ -31,11 +33,6 @@ class Absent(NotImplementedError, AttributeError):
 def _absent(module: str, name: str, hint: str = "") -> Absent:
     return Absent(f"{module}.{name} is not in npuquant's stand-in for torch_npu, which has the quantisation "
                   f"operators and what scripts need around them (docs/torch.md lists them){hint}")
-
-
-def by_a_test(name: str) -> str:
-    """What a message says of a function that a test can replace."""
-    return f'a test can replace it: monkeypatch.setattr("{name}", ...)'
 
 
 def _refusing(module: str, name: str) -> Callable[..., Any]:

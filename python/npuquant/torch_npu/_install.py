@@ -19,11 +19,12 @@ from npuquant_facts import operators as facts
 from .. import _unset
 from .. import torch as operators
 from .._arguments import ArgumentTypeError, Refusal, listed
-from .._shapes import quant_matmul_undefined
+from .._shapes import UNDEFINED, quant_matmul_undefined
 from .._tensors import ON_DEVICE, result_type
+from .._torch.chosen import VALUES, chosen
+from .._torch.registered import Operator, OperatorOnSelf, renamed
 from . import npu
 from ._absent import OPERATORS, absent_from, spec_of
-from ._chosen import VALUES, chosen
 from ._modules import MODULES, npu_backend
 
 #: Names of devices that mean the CPU.
@@ -162,7 +163,7 @@ def declared(name: str) -> Any:
     """The operator of this name without values; None if there is no such operator."""
     if not name.startswith("npu_"):
         return None
-    from . import _declared  # at its first use: a script may do without
+    from .._torch import declared as _declared  # at its first use: a script may do without
 
     return _declared.operator(name) if name in _declared.ROWS else None
 
@@ -176,14 +177,14 @@ _BY_RULES = ("npu_anti_quant", "npu_dynamic_quant_asymmetric", "npu_group_quant"
 
 def _undefined_product(values: Sequence[Any], keywords: Dict[str, Any]) -> str:
     """What of npu_quant_matmul's arguments selects types that npuquant does not define; "" if nothing does."""
-    for given in operators.UNDEFINED:
+    for given in UNDEFINED:
         if keywords.get(given) is not None:
             return given
     dtype = str(getattr(values[0] if values else keywords.get("x1"), "dtype", ""))
     return f"x1 of {dtype[len('torch.'):]}" if "float8" in dtype else ""
 
 
-class _OperatorOfDevice(operators.Operator):
+class _OperatorOfDevice(Operator):
     """An operator that takes the device's arguments: fewer types, types that npuquant does not compute, and with strict
     the device's rules."""
 
@@ -205,20 +206,20 @@ class _OperatorOfDevice(operators.Operator):
                     raise
         undefined = _undefined_product(args, keywords) if name == "npu_quant_matmul" else ""
         if chosen.strict or undefined:
-            from . import _declared
+            from .._torch import declared as _declared
 
             arguments = _declared.check(name, args, keywords)
             if undefined:
                 made = quant_matmul_undefined(arguments)
                 return made if made.is_meta else _declared.zeros_for(f"{name} with {undefined}", made)
-        return operators.Operator.__call__(self, *args, **keywords)
+        return Operator.__call__(self, *args, **keywords)
 
 
 class _OperatorOnSelfOfDevice(_OperatorOfDevice):
     """The same for an operator that takes its first argument as self or input."""
 
     def __call__(*args: Any, **keywords: Any) -> Any:
-        return _OperatorOfDevice.__call__(*args, **operators._renamed(keywords, "input", "self"))
+        return _OperatorOfDevice.__call__(*args, **renamed(keywords, "input", "self"))
 
 
 @functools.lru_cache(maxsize=None)
@@ -572,12 +573,12 @@ _CANN = {"product": "9.0.0", "inverse": "8.5.0"}
 def _apply_rules() -> None:
     for name in _BY_RULES:
         plain = type(getattr(torch.ops.npuquant, name))
-        checked = _OperatorOnSelfOfDevice if plain is operators.OperatorOnSelf else _OperatorOfDevice
+        checked = _OperatorOnSelfOfDevice if plain is OperatorOnSelf else _OperatorOfDevice
         operator_of_device(name).__class__ = checked if chosen.strict else plain
 
 
 def _float8_results(*arguments: Any) -> Any:
-    from . import _declared  # at its first use: a script may do without
+    from .._torch import declared as _declared  # at its first use: a script may do without
 
     return _declared.float8_results(*arguments)
 

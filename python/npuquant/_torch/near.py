@@ -24,10 +24,10 @@ from torch.nn.functional import silu as _silu
 import npuquant
 
 from .._arguments import listed
-from .. import torch as operators
 from .._shapes import _name
 from .._unset import mark
-from ._chosen import chosen
+from .chosen import chosen
+from .tensors import array_of
 
 # ---- calls, and the report of them -----------------------------------------------------------------------------------
 
@@ -49,7 +49,7 @@ def computed(name: str, near: Callable[..., Optional[Unset]], a: Any, made: Any)
     with torch.no_grad():
         unset = near(a, *results) or [False] * len(results)
     for one, rows in zip(results, unset):
-        mark(operators._array(one), rows, one)
+        mark(array_of(one), rows, one)
     frame: Any = sys._getframe()
     while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _BETWEEN:
         frame = frame.f_back

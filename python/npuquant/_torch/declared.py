@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operators of torch_npu that _OPERATORS of npuquant.torch has not: their schemas, and the shapes and types of results.
+"""Operators of torch_npu that npuquant.torch has not: their schemas, and the shapes and types of results.
 
 Each row is torch_npu's schema, and a function from the arguments to results without values. The function refuses what
 no device accepts. With install(strict=True) it also refuses what devices of the series A2 and A3 refuse.
@@ -19,15 +19,15 @@ from torch import Tensor
 import npuquant
 
 from .. import _experts, _grouped, _moves
-from .. import torch as operators
 from .._arguments import (_PRODUCTS_ON_DEVICE, ArgumentError, ArgumentTypeError, _ceiling, _check_product_types,
                           _dimensions, _expect, _of, _one_of, _shape, _shapes, _type_of, is_transposed, listed,
                           names_operator, shown)
-from .._shapes import _BYTES, _name, _stored, bound
+from .._shapes import _BYTES, _name, _stored, QUANT_SCATTER, UNDEFINED, bound, quant_scatter_checks
 from .._tensors import FLOAT4
-from . import _near
-from ._absent import by_a_test
-from ._chosen import chosen, expect_strictly as _strict
+from . import near as _near
+from .chosen import by_a_test, chosen, expect_strictly as _strict
+from .registered import operator_of, refuse_none, register
+from .tensors import array_of, tensor_of
 
 Results = Union[Tensor, Sequence[Tensor]]
 
@@ -61,7 +61,7 @@ def _row(*schemas: str, values: Optional[Callable[[Any], Union[Results, str]]] =
 
 def _is_cann_8_5() -> bool:
     """Whether the stand-in is that of the software CANN 8.5 or earlier: see install()."""
-    return operators._scale_form == "inverse"
+    return chosen.scale_form == "inverse"
 
 
 def _empties(x: Tensor, argument: str, made: Sequence[_experts.Made]) -> List[Tensor]:
@@ -71,10 +71,10 @@ def _empties(x: Tensor, argument: str, made: Sequence[_experts.Made]) -> List[Te
 
 def _computed(function: Callable[..., Any], a: Any, **more: Any) -> Results:
     """The results of the package's function on the tensors' memory."""
-    arrays = {name: [operators._array(one) for one in value] if isinstance(value, list) else operators._array(value)
+    arrays = {name: [array_of(one) for one in value] if isinstance(value, list) else array_of(value)
               for name, value in vars(a).items()}
     made = function(**arrays, **more)
-    return [operators._tensor(one) for one in made] if isinstance(made, (list, tuple)) else operators._tensor(made)
+    return [tensor_of(one) for one in made] if isinstance(made, (list, tuple)) else tensor_of(made)
 
 
 def _quantised(x: Tensor, shape: Sequence[int], argument: str, dtype: Any, default: str = "int8") -> Tensor:
@@ -426,9 +426,9 @@ def _quant_scattered(a: Any) -> Tensor:
     return a.self.copy_(torch.ops.npuquant.npu_quant_scatter(**vars(a)))
 
 
-@_row("npu_quant_scatter_" + operators.QUANT_SCATTER.format("(a!)", "(a!)"), values=_quant_scattered)
+@_row("npu_quant_scatter_" + QUANT_SCATTER.format("(a!)", "(a!)"), values=_quant_scattered)
 def _quant_scatter_(a: Any) -> Results:
-    operators.quant_scatter_checks(a)
+    quant_scatter_checks(a)
     if chosen.strict:
         _by_rules(_scatter_rules, a)
     return a.self
@@ -898,7 +898,7 @@ def _group_rules(a: Any) -> None:
 
 
 def _product_rules(a: Any) -> None:
-    if any(getattr(a, name) is not None for name in operators.UNDEFINED):
+    if any(getattr(a, name) is not None for name in UNDEFINED):
         return
     output = _name("output_dtype", a.output_dtype, "int8")
     _one_of("output_dtype", output, "int8", "float16", "bfloat16", "int32")
@@ -973,7 +973,8 @@ def _by_rules(rules: Callable[[Any], None], a: Any) -> None:
 _TO_FLOAT8 = ("npu_dynamic_block_quant", "npu_dynamic_quant", "npu_quant_scatter", "npu_quantize")
 
 
-def float8_results(name: str, values: Sequence[Any], keywords: Dict[str, Any], error: ArgumentTypeError) -> Results:
+def float8_results(name: str, shapes: Callable[..., Any], values: Sequence[Any], keywords: Dict[str, Any],
+                   error: ArgumentTypeError) -> Results:
     """What an operator of npuquant.torch returns with 8-bit floating point as the type of its first result."""
     if error.float8 is None or name not in _TO_FLOAT8:
         raise error
@@ -987,7 +988,7 @@ def float8_results(name: str, values: Sequence[Any], keywords: Dict[str, Any], e
         others = [_floats(x, *x.shape[:-2], *blocks)]
         shape = x.shape
     else:
-        made = operators.SHAPES[name](**{**vars(a), argument: 1})  # as int8
+        made = shapes(**{**vars(a), argument: 1})  # as int8
         first, *others = made if isinstance(made, tuple) else (made,)
         shape = first.shape
     y = x.new_empty(shape, dtype=_stored(argument, dtype))
@@ -1030,16 +1031,14 @@ def zeros_for(name: str, results: Results) -> Results:
 
 def operator(name: str) -> Any:
     """The operator of a row, which PyTorch knows from the first use on."""
-    row, library = ROWS[name], operators._library
     if not hasattr(torch.ops.npuquant, name):
-        for schema in row.schemas:
-            _define(library, name, schema, row)
-        packet = getattr(torch.ops.npuquant, name)
-        packet.__class__ = operators.OperatorOnSelf if " self," in row.schemas[0] else operators.Operator
+        for schema in ROWS[name].schemas:
+            _define(name, schema, ROWS[name])
+        operator_of(ROWS[name].schemas[0])
     return getattr(torch.ops.npuquant, name)
 
 
-def _define(library: torch.library.Library, name: str, schema: str, row: Row) -> None:
+def _define(name: str, schema: str, row: Row) -> None:
     parsed = torch._C.parse_schema(f"npuquant::{schema}")
     is_tuple, in_place = schema.endswith(")") and "-> (" in schema, "(a!)" in schema
 
@@ -1047,7 +1046,7 @@ def _define(library: torch.library.Library, name: str, schema: str, row: Row) ->
 
     def bind(values: Sequence[Any], keywords: Dict[str, Any]) -> Any:
         a = bound(parsed, values, keywords)
-        operators._refuse_none(required, [getattr(a, argument) for argument in required])
+        refuse_none(required, [getattr(a, argument) for argument in required])
         return a
 
     def shapes(*values: Any, **keywords: Any) -> Any:
@@ -1066,12 +1065,4 @@ def _define(library: torch.library.Library, name: str, schema: str, row: Row) ->
             made = zeros_for(f"{name} with {computed}" if computed else name, made)
         return tuple(made) if is_tuple else made
 
-    overload = schema.partition("(")[0]
-    library.define(schema)
-    kernel, shapes = names_operator(kernel, name), names_operator(shapes, name)
-    library.impl(overload, kernel, "CompositeExplicitAutograd")
-    library.impl(overload, shapes, "Meta")
-    if hasattr(torch.library, "fallthrough_kernel"):
-        library.impl(overload, torch.library.fallthrough_kernel, "Autograd")
-    else:
-        library.impl(overload, shapes, "AutogradMeta")
+    register(schema, names_operator(kernel, name), names_operator(shapes, name))
