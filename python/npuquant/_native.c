@@ -284,6 +284,15 @@ static PyObject *torch_type(PyObject *module, PyObject *value)
     return Py_BuildValue("z", type < 0 ? NULL : torch_types[type].name);
 }
 
+/* reads_memory(value): whether the operators read the memory of a tensor without to_array(). */
+static PyObject *reads_memory(PyObject *module, PyObject *value)
+{
+    npuq_tensor tensor;
+
+    (void)module;
+    return PyBool_FromLong(take_torch_tensor(value, &tensor));
+}
+
 /* True for a tensor of a type that the library has, for None, a number, a string and a type of PyTorch. */
 static bool is_plain(PyObject *value)
 {
@@ -605,6 +614,7 @@ PyMODINIT_FUNC PyInit__native(void)
                                     {"exactly", exactly, METH_VARARGS, NULL},
                                     {"progress", progress, METH_NOARGS, NULL},
                                     {"reads", (PyCFunction)(void (*)(void))reads, METH_FASTCALL, NULL},
+                                    {"reads_memory", reads_memory, METH_O, NULL},
                                     {NULL, NULL, 0, NULL}};
     static PyMethodDef operator_methods[OPERATOR_COUNT];
     static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "_native", .m_size = -1,

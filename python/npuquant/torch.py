@@ -26,7 +26,7 @@ import npuquant
 from npuquant_facts.operators import OPERATORS, extents
 
 from . import _native
-from ._arguments import ArgumentError, ArgumentTypeError, check_quant_matmul, names_operator
+from ._arguments import ArgumentError, ArgumentTypeError, Refusal, check_quant_matmul, names_operator
 from ._shapes import QUANT_SCATTER, UNDEFINED, bound, quant_matmul_undefined, quant_scatter_checks
 from ._tensors import (FLOATING, PRODUCTS, QUANTISED, Result, Results, Unknown, described, result_of, result_type,
                        words_shape)
@@ -252,6 +252,9 @@ def _unless_float8(name: str, kernel: Callable[..., Any], shapes: Callable[..., 
     return names_operator(call, name)
 
 
+_is_read = _native.reads_memory  # otherwise an array is made of a tensor, or another kernel takes it
+
+
 def _kernel(tensors: Sequence[str], function: Callable[..., Any]) -> Callable[..., Any]:
     """A function on arrays as a kernel of PyTorch's; tensors names the arguments that may not be None."""
     reads, required = _native.reads, len(tensors)
@@ -260,8 +263,9 @@ def _kernel(tensors: Sequence[str], function: Callable[..., Any]) -> Callable[..
         if reads(values, keywords, required):
             try:
                 return function(*values, **keywords, out=NEW)
-            except Exception:  # what is wrong is said of the arrays that NumPy makes of the tensors
-                pass
+            except Exception:
+                if all(_is_read(value) for value in (*values, *keywords.values()) if isinstance(value, Tensor)):
+                    raise
         refuse_none(tensors, values)
         return function(*map(array_of, values), **{name: array_of(value) for name, value in keywords.items()}, out=NEW)
 
@@ -311,6 +315,17 @@ _watchers: List[Any] = [
 ]
 
 
+#: By a schema's type, the types of the values that PyTorch takes for it without a change.
+_TAKEN = {"int": (int, torch.dtype), "bool": (bool,), "float": (float, int), "str": (str,)}
+
+
+def _fits(kind: str, value: Any) -> bool:
+    """Whether PyTorch would hand a value to the operator's kernel, which would refuse what the operator refuses."""
+    if value is None or kind[:6] == "Tensor":
+        return kind[-1] == "?" if value is None else _is_read(value)
+    return type(value) in _TAKEN.get(kind.rstrip("?"), ())
+
+
 def _function(name: str, names: Sequence[str], types: Sequence[str],
               on_arrays: Callable[..., Any]) -> Callable[..., Any]:
     """An operator as a function. It calls PyTorch's dispatcher only if something watches, or if this PyTorch cannot
@@ -333,8 +348,14 @@ def _function(name: str, names: Sequence[str], types: Sequence[str],
                 reads(values, keywords, required)):
             try:
                 return on_arrays(*values, **keywords, out=NEW)
-            except Exception:  # the operator says what is wrong
-                pass
+            except (Refusal, npuquant.NpuquantError) as error:
+                # The kernel says it of types: it gets numbers for them, and the stand-in takes some without values.
+                is_type = str(error).partition(":")[0] in _TYPE_ARGUMENTS
+                if not is_type and all(_fits(kinds[argument], value)
+                                       for argument, value in (*zip(names, values), *keywords.items())):
+                    if isinstance(error, Refusal):
+                        error.set_operator(name)
+                    raise
         return slow(*values, **keywords)
 
     return call

@@ -62,8 +62,11 @@ class Operator(type(torch.ops.aten.add)):  # type: ignore[misc]
         if wrong:
             last = max(wrong, key=lambda one: int(one[-1]))[-1]  # the overload that fits most arguments
             expected, arguments, types, _ = map(listed, zip(*(one for one in wrong if one[-1] == last)))
-            raise ArgumentTypeError(f"{arguments}: is of the type {types}; expected {expected} [{args[0].__name__}]")
-        raise ArgumentTypeError(f"{listed(missing)}: is missing [{args[0].__name__}]")
+            refusal = ArgumentTypeError(f"{arguments}: is of the type {types}; expected {expected}")
+        else:
+            refusal = ArgumentTypeError(f"{listed(missing)}: is missing")
+        refusal.set_operator(args[0].__name__)
+        raise refusal
 
 
 class OperatorOnSelf(Operator):
