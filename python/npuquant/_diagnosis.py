@@ -5,16 +5,15 @@ from __future__ import annotations
 import functools
 import html
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from operator import index
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-import npuquant
 from npuquant_facts.operators import OPERATORS
 
-from . import _elsewhere, _expert_causes, _native, _products, _remainder, _report
+from . import _elsewhere, _expert_causes, _native, _operators, _products, _remainder, _report
 from ._arguments import BFLOAT16, shown
 from ._hard_inputs import Form, Maker
 from ._tensors import INPUTS, Result, TensorLike, Unknown, result_type, to_array
@@ -252,24 +251,27 @@ class HardInputs:
 
 def function_of(operator: str) -> Callable[..., Any]:
     """The function of the package for an operator of _native."""
-    return getattr(npuquant, f"npu_{operator}", None) or getattr(npuquant, operator)
+    return getattr(_operators, f"npu_{operator}", None) or getattr(_operators, operator)
+
+
+#: The functions of the package, by their names.
+_FUNCTIONS = {**{function.__name__: function for function in map(function_of, (*OPERATORS, "quant_matmul"))},
+              **_expert_causes.FUNCTIONS}
 
 
 @functools.lru_cache(maxsize=None)
 def _steps() -> Dict[str, Tuple[str, ...]]:
-    """The functions of the package, with the operators of _native whose steps they have. Those for experts have their
-    own."""
+    """The functions, with the operators of _native whose steps they have. Those for experts have their own."""
     return {**{function_of(name).__name__: _report.operators_of(name) for name in (*OPERATORS, "quant_matmul")},
-            **{name: (name,) for name in _expert_causes.operators()}}
+            **{name: (name,) for name in _expert_causes.FUNCTIONS}}
 
 
-def _function(operator: Operator, but: Sequence[str] = ()) -> Callable[..., Any]:
-    names = [name for name in _steps() if name not in but]
-    for name in names:
-        function = getattr(npuquant, name)
+def _function(operator: Operator, but: Container[str] = ()) -> Callable[..., Any]:
+    functions = {name: function for name, function in _FUNCTIONS.items() if name not in but}
+    for name, function in functions.items():
         if operator is function or (isinstance(operator, str) and operator == name):
             return function
-    raise ValueError(f"operator: is {shown(operator)}; expected one of {', '.join(sorted(names))}, or its name")
+    raise ValueError(f"operator: is {shown(operator)}; expected one of {', '.join(sorted(functions))}, or its name")
 
 
 def _keep(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tuple[Any, Kept]:
@@ -342,14 +344,14 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
     """
     kept, ours, arrays = _call_and_actual(actual, operator, args, kwargs)
     function = _function(operator)
-    if function.__name__ in _expert_causes.operators():
+    if function.__name__ in _expert_causes.FUNCTIONS:
         masks = [mask_of(each) for each in ours]
         return Diagnosis(_expert_causes.diagnose(function.__name__, kept.call, ours, arrays, masks))
     facts: Mapping[str, Any] = _native.diagnose(kept.call, arrays, get_num_threads())
     given = inspect.signature(function).bind(*args, **kwargs)
     given.apply_defaults()
     arguments: Mapping[str, Any] = given.arguments
-    if function is npuquant.npu_quant_matmul:  # from here on it is the step after the product
+    if function is _operators.npu_quant_matmul:  # from here on it is the step after the product
         facts = _products.weigh(facts, kept, arguments, arrays[0])
         function = function_of(kept.name)
         arguments = {**dict(zip(inspect.signature(function).parameters, kept.arguments[:-2])),
@@ -411,7 +413,7 @@ def explain(operator: Operator, /, *args: Any, at: Union[Place, List[Place]], **
             raise TypeError(f"at: is {shown(place)}; expected a tuple of integers, or a list of such tuples") from None
         except IndexError:
             raise IndexError(f"at: is {place}; expected an index of an array of the shape {shape}") from None
-        if function.__name__ in _expert_causes.operators():
+        if function.__name__ in _expert_causes.FUNCTIONS:
             elements.append(_expert_causes.explain(function.__name__, kept.call, element))
         else:
             elements.append(_native.explain(kept.call, int(np.ravel_multi_index(element, shape)) if shape else 0))
@@ -432,7 +434,7 @@ def hypotheses(operator: Operator) -> Tuple[Hypothesis, ...]:
     'leaves the last columns of a row untouched'
     """
     function = _function(operator).__name__
-    if function in _expert_causes.operators():
+    if function in _expert_causes.FUNCTIONS:
         return tuple(_read(Hypothesis, facts) for facts in _expert_causes.causes_of(function))
     return tuple(dict.fromkeys(_read(Hypothesis, hypothesis)
                                for name in (function.replace("npu_", ""), *_steps()[function])
@@ -464,13 +466,14 @@ def hard_inputs(operator: Operator, shape: Sequence[int], *, dtypes: Optional[Ma
         seed: equal seeds give equal inputs.
         kwargs: the other arguments of the operator, such as dtype.
 
+    >>> import npuquant
     >>> hard = hard_inputs("npu_quantize", (16, 64), dtypes={"input": np.float16}, dtype=np.int8)
     >>> sorted(hard.inputs)
     ['input', 'scales', 'zero_points']
     >>> diagnose(npuquant.npu_quantize(**hard.call), "npu_quantize", **hard.call).verdict
     'equal'
     """
-    function = _function(operator, but=_expert_causes.operators())
+    function = _function(operator, but=_expert_causes.FUNCTIONS)
     name = function.__name__
     if len(_steps()[name]) > 1:
         raise ValueError(f"operator: is {name}; expected what follows its sums: {' or '.join(_steps()[name])}")

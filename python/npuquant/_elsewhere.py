@@ -6,8 +6,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-import npuquant
-
+from ._operators import npu_quantize
 from ._remainder import LEAST_HELD, Call, Scales, Word, are_same, lines_of, values_of
 from ._report import Facts, lines_text
 from ._tensors import arrays
@@ -54,7 +53,7 @@ def _with_factors_moved(call: Call, dtype: str, step: int) -> Any:
     else:
         factors, offsets = np.float32(1) / parameters[0].ravel(), np.roll(parameters[1].reshape(-1, 1), -step, axis=0)
     kind = "int8" if dtype == "uint8" else dtype
-    codes = npuquant.npu_quantize(v, np.roll(factors, -step)[:, None], offsets, kind, -2, False)
+    codes = npu_quantize(v, np.roll(factors, -step)[:, None], offsets, kind, -2, False)
     codes = codes.view(np.uint8) ^ 128 if dtype == "uint8" else codes
     return (codes.reshape(y.shape), *(np.roll(each.ravel(), -step).reshape(each.shape) for each in parameters))
 

@@ -16,8 +16,10 @@ from npuquant_facts.operators import OPTIONS
 
 from . import _native
 from ._arguments import _type_of
-from ._experts import ReRouting, Routing, Sums, _count_tokens, experts_of, re_route, route
-from ._grouped import Grouped, is_stacked, plan
+from ._experts import (ReRouting, Routing, Sums, _count_tokens, experts_of, npu_moe_finalize_routing,
+                       npu_moe_init_routing_v2, npu_moe_re_routing, npu_moe_token_unpermute, re_route, route)
+from ._grouped import Grouped, is_stacked, npu_grouped_matmul, plan
+from ._operators import row_quant
 from ._remainder import Matrix, bits_of, constant_lines, float_orders, lines_of, moved_lines, values_of
 from ._tensors import from_float, to_float
 from ._threads import get_num_threads, keeping
@@ -63,33 +65,30 @@ class Cause(NamedTuple):
         return {"name": self.name, "what": what or self.what, "advice": self.advice}
 
 
-#: By the function's name: the names of the results, and the hypotheses.
+#: By the function's name: the function that these hypotheses are for, the names of its results, and the hypotheses.
+FUNCTIONS: Dict[str, Callable[..., Any]] = {}
 _RESULTS: Dict[str, Tuple[str, ...]] = {}
 _CAUSES: Dict[str, List[Cause]] = {}
 
 
-def _causes(results: Sequence[str], *functions: str) -> Callable[..., Callable[[_Change], _Change]]:
+def _causes(results: Sequence[str], *functions: Callable[..., Any]) -> Callable[..., Callable[[_Change], _Change]]:
     """Declares the results of functions; returns what declares a hypothesis of all of them, above the function that
     makes the changed call."""
     for function in functions:
-        _RESULTS[function] = tuple(results)
-        _CAUSES.setdefault(function, [])
+        FUNCTIONS[function.__name__] = function
+        _RESULTS[function.__name__] = tuple(results)
+        _CAUSES.setdefault(function.__name__, [])
 
     def declare(name: str, commonness: int, what: str, advice: str,
                 is_place: bool = True) -> Callable[[_Change], _Change]:
         def add(change: _Change) -> _Change:
             cause = Cause(name, commonness, what, advice, change, change.__code__.co_argcount > 1, is_place)
             for function in functions:
-                _CAUSES[function].append(cause)
+                _CAUSES[function.__name__].append(cause)
             return change
         return add
 
     return declare
-
-
-def operators() -> List[str]:
-    """The functions that these hypotheses are for."""
-    return list(_CAUSES)
 
 
 def causes_of(function: str) -> List[Dict[str, str]]:
@@ -98,9 +97,9 @@ def causes_of(function: str) -> List[Dict[str, str]]:
 
 # ---- sums of a token's rows ------------------------------------------------------------------------------------------
 
-_unpermuted = _causes(["y"], "npu_moe_token_unpermute")
-_finalized = _causes(["y"], "npu_moe_finalize_routing")
-_sums = _causes(["y"], "npu_moe_token_unpermute", "npu_moe_finalize_routing")
+_unpermuted = _causes(["y"], npu_moe_token_unpermute)
+_finalized = _causes(["y"], npu_moe_finalize_routing)
+_sums = _causes(["y"], npu_moe_token_unpermute, npu_moe_finalize_routing)
 
 
 def _reordered(s: Sums, order: np.ndarray) -> Sums:
@@ -324,7 +323,7 @@ def _skip2_left_out(s: Sums) -> Optional[Sums]:
 
 # ---- routing ---------------------------------------------------------------------------------------------------------
 
-_routing = _causes(["expanded_x", "expanded_row_idx", "expert_tokens", "expanded_scale"], "npu_moe_init_routing_v2")
+_routing = _causes(["expanded_x", "expanded_row_idx", "expert_tokens", "expanded_scale"], npu_moe_init_routing_v2)
 
 
 def _ids(r: Routing) -> Tuple[np.ndarray, np.ndarray]:
@@ -545,7 +544,7 @@ for _facts, _operators in _native.hypotheses():
 
 # ---- re-routing ------------------------------------------------------------------------------------------------------
 
-_re_routing = _causes(["tokens", "scales", "permute_token_idx", "counts"], "npu_moe_re_routing")
+_re_routing = _causes(["tokens", "scales", "permute_token_idx", "counts"], npu_moe_re_routing)
 
 
 def _blocks(name: str, commonness: int, what: str, advice: str, blocks: Callable[[List[Any]], List[Any]]) -> None:
@@ -597,7 +596,7 @@ def _counts_of_ranks(r: ReRouting) -> Optional[ReRouting]:
 
 # ---- grouped products ------------------------------------------------------------------------------------------------
 
-_grouped = _causes(["y"], "npu_grouped_matmul")
+_grouped = _causes(["y"], npu_grouped_matmul)
 #: Products that are tried at most to find out whose weights a group has.
 _MOST_PRODUCTS = 4096
 _FIRST_COLUMNS = slice(0, 64)
@@ -954,8 +953,6 @@ _MOVED = 0.06
 def _admission(call: Any, theirs: Sequence[Optional[np.ndarray]], differs: bool) -> Optional[Dict[str, Any]]:
     """What the device's division may make of the rows of routing, as of row_quant(); None without a division. If nothing
     differs, one row says in what units it counts."""
-    from . import row_quant  # it is made after this module
-
     if not isinstance(call, Routing) or not call.rule or theirs[0] is None or not theirs[0].size:
         return None
     places, v = call.quantised()

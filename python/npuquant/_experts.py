@@ -14,6 +14,7 @@ import numpy as np
 
 from . import _native
 from ._arguments import _ceiling, _expect, _of, _one_of, _options, _shape, _type_of, listed
+from ._operators import npu_quantize, row_quant
 from ._tensors import FLOAT4, INPUTS, TensorLike, arrays, described, from_float, name_of, to_float
 from ._threads import keep
 from ._unset import mark
@@ -184,8 +185,6 @@ class Routing(NamedTuple):
 
     def _row_quant(self, kept: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
         """int8 and scales of the rows that are kept."""
-        from . import row_quant  # it is made after this module
-
         a, tokens, groups = self.a, self.tokens[kept], self.scales[kept]
         if a.scale is None or len(a.scale) == 1:  # a token has one result, for whichever experts
             y, scale = row_quant(_scaled(a.x, np.float32(1) if a.scale is None else a.scale), self.rule)
@@ -197,8 +196,6 @@ class Routing(NamedTuple):
         return y, scale
 
     def results(self) -> List[np.ndarray]:
-        from . import npu_quantize  # it is made after this module
-
         a = self.a
         made, _, _, scales = init_routing(a)
         rows, scale = made.zeros(), scales.zeros()

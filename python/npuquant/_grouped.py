@@ -11,6 +11,7 @@ from ._arguments import (ArgumentTypeError, _expect, _of, _one_of, _options, _sh
                          is_transposed, listed)
 from ._experts import Made, Note, exactly
 from ._matmul import product
+from ._operators import dequant, requant
 from ._tensors import PRODUCTS, TensorLike, arrays, from_float, result_type, to_array, to_float
 from ._threads import keep
 from ._unset import mark
@@ -232,8 +233,6 @@ class Grouped(NamedTuple):
 
     def multiply(self, part: Part, y: np.ndarray, columns: slice = slice(None)) -> Any:
         """The product of a part's rows, with scale and bias, to y; returns the sums."""
-        from . import dequant, requant  # they are made after this module
-
         weight, scale, bias = (self.of_expert(name, getattr(part, name)) for name in ("weight", "scale", "bias"))
         if self.is_turned:
             weight = weight.T.reshape(weight.shape) if is_transposed(weight) else weight.reshape(weight.shape[::-1]).T

@@ -22,11 +22,12 @@ except ImportError as error:
     raise ImportError(f"npuquant.torch: PyTorch cannot be imported ({error}; Debian: python3-torch)") from error
 from torch import Tensor
 
-import npuquant
 from npuquant_facts.operators import OPERATORS, extents
 
 from . import _native
+from . import _operators as of_arrays
 from ._arguments import ArgumentError, ArgumentTypeError, Refusal, check_quant_matmul, names_operator
+from ._library import NpuquantError
 from ._shapes import QUANT_SCATTER, UNDEFINED, bound, quant_matmul_undefined, quant_scatter_checks
 from ._tensors import (FLOATING, PRODUCTS, QUANTISED, Result, Results, Unknown, described, result_of, result_type,
                        words_shape)
@@ -80,7 +81,7 @@ def set_scale_form(scale_form: str) -> str:
     Args:
         scale_form: "product", as at the start, or "inverse": see npuquant.npu_dynamic_quant().
     """
-    npuquant._number("scale_form", scale_form)  # refuses what is neither
+    of_arrays._number("scale_form", scale_form)  # refuses what is neither
     former, chosen.scale_form = chosen.scale_form, scale_form
     return former
 
@@ -111,7 +112,7 @@ def _shapes(name: str, operator: str = "") -> Callable[..., Any]:
         dtype = _packed(dtype, a.div_mode) if hasattr(a, "div_mode") else dtype
         kind = result_of(operator, argument, dtype, optional=True)
         if hasattr(a, "col_block_size"):
-            given["block"] = npuquant._block(a.col_block_size, a.round_mode, a.row_block_size, a.dst_type_max)
+            given["block"] = of_arrays._block(a.col_block_size, a.round_mode, a.row_block_size, a.dst_type_max)
         shape = x.shape
         if x.dtype == torch.int32 and "quint4x2" in facts.inputs[0].types:
             shape = (*shape[:-1], 8 * shape[-1])
@@ -147,8 +148,8 @@ def _quant_scatter_shape(*values: Any, **keywords: Any) -> Tensor:
 
 
 # Without the wrappers that add a name to refusals: the kernels have such a wrapper, and one more takes time.
-_npu_quantize = inspect.unwrap(npuquant.npu_quantize)
-_npu_dynamic_quant = inspect.unwrap(npuquant.npu_dynamic_quant)
+_npu_quantize = inspect.unwrap(of_arrays.npu_quantize)
+_npu_dynamic_quant = inspect.unwrap(of_arrays.npu_dynamic_quant)
 
 
 def _quantize(input: Any, scales: Any, zero_points: Any, dtype: Any, axis: int = 1, div_mode: bool = True, *,
@@ -173,7 +174,7 @@ def _quant_matmul(x1: np.ndarray, x2: np.ndarray, scale: np.ndarray, **others: A
             raise NotImplementedError(f"{name}: is {given}; it selects types and groups that npuquant does not define")
     # NumPy multiplies.
     arrays = {name: array_of(value) for name, value in others.items()}
-    return npuquant.npu_quant_matmul(array_of(x1), array_of(x2), array_of(scale), **arrays)
+    return of_arrays.npu_quant_matmul(array_of(x1), array_of(x2), array_of(scale), **arrays)
 
 
 def _sums(function: Callable[..., Any], argument: str) -> Callable[..., Any]:
@@ -189,7 +190,7 @@ def _sums(function: Callable[..., Any], argument: str) -> Callable[..., Any]:
 def _quant_scatter(*values: Any, out: Any, **keywords: Any) -> Tensor:
     # NumPy moves the elements.
     arrays = {name: array_of(one) for name, one in keywords.items()}
-    return tensor_of(npuquant.npu_quant_scatter(*map(array_of, values), **arrays))
+    return tensor_of(of_arrays.npu_quant_scatter(*map(array_of, values), **arrays))
 
 
 #: The schemas, as in op_plugin/config/op_plugin_functions.yaml of Ascend/op-plugin; scale_form, dequant and requant are
@@ -202,21 +203,21 @@ _OPERATORS: Sequence[Tuple[str, Callable[..., Any], Callable[..., Any]]] = (
      _quantize, _shapes("npu_quantize")),
     ("npu_group_quant(Tensor x, Tensor scale, Tensor group_index, *, Tensor? offset=None, int? dst_dtype=None)"
      " -> Tensor",
-     npuquant.npu_group_quant, _shapes("npu_group_quant")),
+     of_arrays.npu_group_quant, _shapes("npu_group_quant")),
     ("npu_trans_quant_param(Tensor scale, Tensor? offset=None, int? round_mode=0) -> Tensor",
-     npuquant.npu_trans_quant_param, _trans_quant_param_shape),
+     of_arrays.npu_trans_quant_param, _trans_quant_param_shape),
     ("npu_dynamic_quant_asymmetric(Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=None,"
      " int? dst_type=None, str quant_mode=\"pertoken\", float dst_type_max=0.0) -> (Tensor, Tensor, Tensor)",
-     npuquant.npu_dynamic_quant_asymmetric, _shapes("npu_dynamic_quant_asymmetric")),
+     of_arrays.npu_dynamic_quant_asymmetric, _shapes("npu_dynamic_quant_asymmetric")),
     ("npu_dynamic_quant(Tensor input, *, Tensor? smooth_scales=None, Tensor? group_index=None, int? dst_type=None,"
      " str quant_mode=\"pertoken\", float dst_type_max=0.0, str? scale_form=None) -> (Tensor, Tensor)",
      _dynamic_quant, _shapes("npu_dynamic_quant")),
     ("npu_dynamic_block_quant(Tensor x, *, float min_scale=0.0, str round_mode=\"rint\", int dst_type=1,"
      " int row_block_size=1, int col_block_size=128, float dst_type_max=0.0) -> (Tensor, Tensor)",
-     npuquant.npu_dynamic_block_quant, _shapes("npu_dynamic_block_quant")),
+     of_arrays.npu_dynamic_block_quant, _shapes("npu_dynamic_block_quant")),
     ("npu_anti_quant(Tensor x, Tensor scale, *, Tensor? offset=None, int? dst_dtype=None, int? src_dtype=None)"
      " -> Tensor",
-     npuquant.npu_anti_quant, _shapes("npu_anti_quant")),
+     of_arrays.npu_anti_quant, _shapes("npu_anti_quant")),
     ("npu_quant_matmul(Tensor x1, Tensor x2, Tensor scale, *, Tensor? offset=None, Tensor? pertoken_scale=None,"
      " Tensor? bias=None, int? output_dtype=None, int? x1_dtype=None, int? x2_dtype=None,"
      " int? pertoken_scale_dtype=None, int? scale_dtype=None, int[]? group_sizes=None, Tensor? y_scale=None) -> Tensor",
@@ -224,12 +225,12 @@ _OPERATORS: Sequence[Tuple[str, Callable[..., Any], Callable[..., Any]]] = (
     ("npu_quant_scatter" + QUANT_SCATTER.format("", ""), _quant_scatter, _quant_scatter_shape),
     ("npu_dequant_bias(Tensor x, Tensor weight_scale, Tensor? activation_scale, Tensor? bias, *,"
      " int? output_dtype=None) -> Tensor",
-     _sums(npuquant.dequant, "output_dtype"), _shapes("npu_dequant_bias", "dequant")),
+     _sums(of_arrays.dequant, "output_dtype"), _shapes("npu_dequant_bias", "dequant")),
     ("dequant(Tensor x, Tensor weight_scale, Tensor? activation_scale=None, Tensor? bias=None, *,"
      " int? dtype=None) -> Tensor",
-     _sums(npuquant.dequant, "dtype"), _shapes("dequant")),
+     _sums(of_arrays.dequant, "dtype"), _shapes("dequant")),
     ("requant(Tensor x, Tensor words, Tensor? bias=None, *, int? dtype=None) -> Tensor",
-     _sums(npuquant.requant, "dtype"), _shapes("requant")),
+     _sums(of_arrays.requant, "dtype"), _shapes("requant")),
 )
 
 
@@ -348,7 +349,7 @@ def _function(name: str, names: Sequence[str], types: Sequence[str],
                 reads(values, keywords, required)):
             try:
                 return on_arrays(*values, **keywords, out=NEW)
-            except (Refusal, npuquant.NpuquantError) as error:
+            except (Refusal, NpuquantError) as error:
                 # The kernel says it of types: it gets numbers for them, and the stand-in takes some without values.
                 is_type = str(error).partition(":")[0] in _TYPE_ARGUMENTS
                 if not is_type and all(_fits(kinds[argument], value)

@@ -30,7 +30,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import npuquant.torch_npu  # noqa: E402
-from npuquant.torch import _array  # noqa: E402
+from npuquant._torch.tensors import array_of  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent / "device_scripts"
 FOLDERS = [HERE] + [pathlib.Path(folder) for folder in [os.environ.get("NPUQ_DEVICE_SCRIPTS")] if folder]
@@ -284,10 +284,10 @@ def checked_calls():
                 del guard
             results = returned if isinstance(returned, tuple) else (returned,)
             if all(type(result) in (torch.Tensor, torch.nn.Parameter) for result in results):  # it is not traced
-                wanted = function(*map(_array, args), **{key: _array(value) for key, value in kwargs.items()})
+                wanted = function(*map(array_of, args), **{key: array_of(value) for key, value in kwargs.items()})
                 for result, want in zip(results, wanted if isinstance(wanted, tuple) else (wanted,)):
-                    np.testing.assert_array_equal(_array(result).reshape(want.shape), want)
-                    assert _array(result).tobytes() == want.tobytes()
+                    np.testing.assert_array_equal(array_of(result).reshape(want.shape), want)
+                    assert array_of(result).tobytes() == want.tobytes()
                 calls.append(name)
             return returned
 

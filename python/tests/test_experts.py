@@ -326,7 +326,7 @@ def layer(x, experts, weights, w13, w13_scale, w2, w2_scale):
 def test_layer_of_the_page():
     torch = pytest.importorskip("torch", reason="PyTorch cannot be imported (Debian: python3-torch)")
     import npuquant.torch_npu
-    from npuquant.torch import _array
+    from npuquant._torch.tensors import array_of
 
     page = pathlib.Path(__file__).parents[2] / "docs" / "mixture-of-experts.md"
     script, = re.findall(r"^```python\n(# experts.py\n.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
@@ -342,9 +342,9 @@ def test_layer_of_the_page():
             calls.append([x, experts, weights, names["layer"](x, experts, weights)])
     finally:
         npuquant.torch_npu.uninstall()
-    experts = [_array(names[name]) for name in ("w13", "w13_scale", "w2", "w2_scale")]
+    experts = [array_of(names[name]) for name in ("w13", "w13_scale", "w2", "w2_scale")]
     for *given, y in calls:
-        assert (_array(y) == layer(*map(_array, given), *experts)).all()
+        assert (array_of(y) == layer(*map(array_of, given), *experts)).all()
 
 
 # ---- moves -----------------------------------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The library behind the module: how it is found, its errors, backends and threads."""
 import _ctypes
+import ast
 import ctypes
 import doctest
+import graphlib
 import importlib.util
 import os
 import pathlib
@@ -137,6 +139,31 @@ def test_other_patches_of_the_version(monkeypatch):
 def copy_packages(folder, *ignored):
     for name in "npuquant", "npuquant_cli", "npuquant_facts":
         shutil.copytree(PACKAGE.parent / name, folder / name, ignore=shutil.ignore_patterns(*ignored))
+
+
+def imports(tree, package, modules):
+    """The modules of these packages that a module imports, in functions too. Only `if` at its start may have others: so
+    npuquant has the command's handler of errors where it is run as the command."""
+    for node in [node for top in tree.body if not isinstance(top, ast.If) for node in ast.walk(top)]:
+        if isinstance(node, ast.Import):
+            yield from {alias.name for alias in node.names} & modules
+        elif isinstance(node, ast.ImportFrom):
+            above = package[:len(package) + 1 - node.level] if node.level else []
+            origin = ".".join([*above, *filter(None, [node.module])])
+            inner = {f"{origin}.{alias.name}" for alias in node.names}
+            yield from (inner & modules) | ({origin} & modules if inner - modules else set())
+
+
+def test_imports_run_one_way():
+    """No module imports one that imports it, be it by others."""
+    paths = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).replace(".__init__", ""): path
+             for path in PACKAGE.parent.glob("npuquant*/**/*.py*")
+             if path.suffix in (".py", ".pyi") and path.stem != "__main__"}
+    graph = {name: set(imports(ast.parse(path.read_text("utf-8")), name.split(".")[:None if path.stem == "__init__" else -1],
+                               paths.keys()))
+             for name, path in paths.items()}
+    assert graph["npuquant.torch"] > {"npuquant._torch.declared", "npuquant._native"}
+    graphlib.TopologicalSorter(graph).prepare()
 
 
 def test_version():

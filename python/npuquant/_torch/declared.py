@@ -16,8 +16,6 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 import torch
 from torch import Tensor
 
-import npuquant
-
 from .. import _experts, _grouped, _moves
 from .._arguments import (_PRODUCTS_ON_DEVICE, ArgumentError, ArgumentTypeError, _ceiling, _check_product_types,
                           _dimensions, _expect, _of, _one_of, _shape, _shapes, _type_of, is_transposed, listed,
@@ -481,7 +479,7 @@ _GROUPED = ("(Tensor[] x, Tensor[] weight, *, Tensor[]? bias=None, Tensor[]? sca
       "Tensor?", "int[]? tuning_config=None, int? output_dtype=None, int? x_dtype=None, int? weight_dtype=None,"
       " int? scale_dtype=None, int? per_token_scale_dtype=None"),
       "npu_grouped_matmul.List" + _GROUPED.format("int[]?", "int? output_dtype=None"),
-      values=lambda a: _grouped.undefined(a) or _computed(npuquant.npu_grouped_matmul, a))
+      values=lambda a: _grouped.undefined(a) or _computed(_grouped.npu_grouped_matmul, a))
 def _grouped_matmul(a: Any) -> Results:
     if not _grouped.undefined(a):
         return _empties(a.x[0], "output_dtype", _grouped.grouped(a))
@@ -681,13 +679,13 @@ def _matmul_compress_dequant(a: Any) -> Results:
 
 
 @_row("npu_moe_init_routing(Tensor x, Tensor row_idx, Tensor expert_idx, int active_num) -> (Tensor, Tensor, Tensor)",
-      values=lambda a: _computed(npuquant.npu_moe_init_routing, a))
+      values=lambda a: _computed(_moves.npu_moe_init_routing, a))
 def _moe_init_routing(a: Any) -> Results:
     return _empties(a.x, "x", _moves.init_routing(a))
 
 
 @_row("npu_moe_compute_expert_tokens(Tensor sorted_expert_for_source_row, int num_expert) -> Tensor",
-      values=lambda a: _computed(npuquant.npu_moe_compute_expert_tokens, a))
+      values=lambda a: _computed(_moves.npu_moe_compute_expert_tokens, a))
 def _moe_compute_expert_tokens(a: Any) -> Results:
     ids = a.sorted_expert_for_source_row
     if not ids.is_meta:  # there torch_npu checks nothing
@@ -696,14 +694,14 @@ def _moe_compute_expert_tokens(a: Any) -> Results:
 
 
 @_row("npu_moe_token_permute(Tensor tokens, Tensor indices, int? num_out_tokens=None, bool padded_mode=False)"
-      " -> (Tensor, Tensor)", values=lambda a: _computed(npuquant.npu_moe_token_permute, a))
+      " -> (Tensor, Tensor)", values=lambda a: _computed(_moves.npu_moe_token_permute, a))
 def _moe_token_permute(a: Any) -> Results:
     return _empties(a.tokens, "tokens", _moves.token_permute(a))
 
 
 def _init_routing_values(a: Any) -> Union[Results, str]:
     cann = "8.5" if _is_cann_8_5() else "9.0"
-    return _experts.undefined_routing(a) or _computed(npuquant.npu_moe_init_routing_v2, a, cann=cann)
+    return _experts.undefined_routing(a) or _computed(_experts.npu_moe_init_routing_v2, a, cann=cann)
 
 
 @_row("npu_moe_init_routing_v2(Tensor x, Tensor expert_idx, *, Tensor? scale=None, Tensor? offset=None,"
@@ -725,7 +723,7 @@ def _moe_init_routing_v2(a: Any) -> Results:
 
 @_row("npu_moe_re_routing(Tensor tokens, Tensor expert_token_num_per_rank, *, Tensor? per_token_scales=None,"
       " int expert_token_num_type=1, int idx_type=0, int? tokens_dtype=None) -> (Tensor, Tensor, Tensor, Tensor)",
-      values=lambda a: _computed(npuquant.npu_moe_re_routing, a))
+      values=lambda a: _computed(_experts.npu_moe_re_routing, a))
 def _moe_re_routing(a: Any) -> Results:
     _strict(a.tokens_dtype is None and _type_of(a.tokens) != "float32", "tokens",
             f"is {_type_of(a.tokens)}; expected float16, bfloat16 or int8, and no tokens_dtype")
@@ -734,14 +732,14 @@ def _moe_re_routing(a: Any) -> Results:
 
 @_row("npu_moe_token_unpermute(Tensor permuted_tokens, Tensor sorted_indices, Tensor? probs=None,"
       " bool padded_mode=False, int[]? restore_shape=None) -> Tensor",
-      values=lambda a: _computed(npuquant.npu_moe_token_unpermute, a))
+      values=lambda a: _computed(_experts.npu_moe_token_unpermute, a))
 def _moe_token_unpermute(a: Any) -> Results:
     return _empties(a.permuted_tokens, "permuted_tokens", _experts.token_unpermute(a))[0]
 
 
 @_row("npu_moe_finalize_routing(Tensor expanded_permuted_rows, Tensor? skip1, Tensor? skip2, Tensor? bias,"
       " Tensor? scales, Tensor expanded_src_to_dst_row, Tensor? export_for_source_row, int? drop_pad_mode=0,"
-      " int? k=1) -> Tensor", values=lambda a: _computed(npuquant.npu_moe_finalize_routing, a))
+      " int? k=1) -> Tensor", values=lambda a: _computed(_experts.npu_moe_finalize_routing, a))
 def _moe_finalize_routing(a: Any) -> Results:
     return _empties(a.expanded_permuted_rows, "expanded_permuted_rows", _experts.finalize_routing(a))[0]
 

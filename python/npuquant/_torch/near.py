@@ -21,9 +21,8 @@ from torch import Tensor
 from torch.nn.functional import gelu as _gelu
 from torch.nn.functional import silu as _silu
 
-import npuquant
-
 from .._arguments import listed
+from .._operators import row_quant
 from .._shapes import _name
 from .._unset import mark
 from .chosen import chosen
@@ -117,7 +116,7 @@ def _rounded(t: Tensor) -> Tensor:
 
 
 def _quantise_rows(v: Tensor, rule: str, y: Tensor, scale: Tensor) -> None:
-    for into, array in zip((y, scale), npuquant.row_quant(v.numpy(), rule)):
+    for into, array in zip((y, scale), row_quant(v.numpy(), rule)):
         into.copy_(torch.from_numpy(array).reshape(into.shape))
 
 
