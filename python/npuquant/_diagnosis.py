@@ -15,7 +15,7 @@ from npuquant_facts.operators import OPERATORS
 
 from . import _elsewhere, _expert_causes, _native, _operators, _products, _remainder, _report
 from ._arguments import BFLOAT16, shown
-from ._hard_inputs import Form, Maker
+from ._hard_inputs import Form, make
 from ._tensors import INPUTS, Result, TensorLike, Unknown, result_type, to_array
 from ._threads import Kept, get_num_threads, keeping
 from ._unset import mask_of
@@ -507,8 +507,7 @@ def hard_inputs(operator: Operator, shape: Sequence[int], *, dtypes: Optional[Ma
 
     results, _, words = keep(form.arrays({}))  # what the library refuses, it says
     with np.errstate(all="ignore"):
-        maker = Maker(form, Result(results[0].dtype, words), seed, keep)
-        maker.make()
+        maker = make(form, Result(results[0].dtype, words), seed, keep)
     inputs = form.arrays(maker.stored)
     names = [hypothesis["name"] for hypothesis, _ in _native.hypotheses()]
     mistakes = [{"name": names[number], "elements": changed, "same_as": names[same] if changed and same != number else None}

@@ -224,20 +224,14 @@ class Form:
 # ---- values ----
 
 
-class Maker:
-    """Draws the operands of a form, and changes them until mistakes show."""
+class Parameters:
+    """Draws the operands beside x."""
 
-    def __init__(self, form: Form, y: Result, seed: int, keep: Callable[..., Any]):
-        """y: the type of the first result. keep(operands): the results of a call, and the call for _native."""
-        self.form, self.random, self.keep, self.y = form, Random(seed), keep, y.name
+    def __init__(self, form: Form, y: str, random: Random):
+        self.form, self.y, self.random = form, y, random
         self.kind = form.operands["x"].kind
-        self.rounded = "int8" if "FINDS_SCALES" in form.traits and y.name == "uint8" else y.name
-        self.stored = {role: self._parameter(role, operand) for role, operand in form.operands.items()
-                       if role not in ("x", "groups")}
-        self.reserved = np.zeros(form.count, bool)  # elements of x that show a mistake: they stay
-        self.mistakes: List[Tuple[int, int, int]] = []
 
-    def _scale(self, i: np.ndarray) -> np.ndarray:
+    def scale(self, i: np.ndarray) -> np.ndarray:
         """Powers of two make exact halves. Some scales are very small, very large, infinite or NaN. In requant some are
         so small that sums of more than 24 bits matter."""
         random, n, traits = self.random, i.size, self.form.traits
@@ -254,7 +248,7 @@ class Maker:
                  (k == 13, 1e30 * random.between(1, 9, n)), (k == 15, np.where(i % 32 == 15, np.inf, np.nan))]
         return np.select([case for case, _ in cases], [value for _, value in cases], scale)
 
-    def _offset(self, i: np.ndarray, kind: Result) -> np.ndarray:
+    def offset(self, i: np.ndarray, kind: Result) -> np.ndarray:
         random, n = self.random, i.size
         packs = "MAKES_WORDS" in self.form.traits
         return np.choose(i % 8, [
@@ -264,7 +258,7 @@ class Maker:
             np.rint(random.between(-20, 20, n)), random.pick(_SPECIALS, n) if packs else random.between(-40, 40, n),
             random.between(-30, 30, n)])
 
-    def _parameter(self, role: str, operand: Operand) -> np.ndarray:
+    def drawn(self, role: str, operand: Operand) -> np.ndarray:
         random, kind = self.random, operand.kind
         n = int(np.prod(operand.shape, dtype=np.int64))
         i = np.arange(n)
@@ -276,25 +270,59 @@ class Maker:
             factor = np.where((i % columns % 16 == 9) & is_wide, 2.0**100, np.ldexp(1.0, random.below(4, n) - 1))
             values = np.array([1.375, 1.625, 1.1875, 1.8125])[i // columns % 4] * factor
         elif role == "row scale":
-            values = self._scale(i + 1) * np.ldexp(1.0, (2 - 8 * (i // 16 % 3)).astype(np.intc))
+            values = self.scale(i + 1) * np.ldexp(1.0, (2 - 8 * (i // 16 % 3)).astype(np.intc))
         elif role == "bias" and kind.name == "int32":
             values = np.where(i % 8 == 2, random.between(2e9, 2147483647, n), random.between(-3e4, 3e4, n))
         elif role == "bias":
-            values = np.where(i % 8 == 4, 0, self._offset(i, kind))
+            values = np.where(i % 8 == 4, 0, self.offset(i, kind))
         elif role == "offset" and n == 1:
             # A little more than a half, with a bit that float16 lacks. So sums can be halves, and a shorter type shows.
             values = np.array([2.5 + 2.0**-8 + 2.0**-11 if self.y == "quint4x2" else 20.5 + 2.0**-5 + 2.0**-8])
         elif role == "offset":
-            values = self._offset(i, kind)
+            values = self.offset(i, kind)
         elif kind.dtype.itemsize == 8:  # words
-            offset = _stored(np.clip(self._offset(i, kind), -256, 255), INPUTS["int32"]).astype(np.uint64)
+            offset = _stored(np.clip(self.offset(i, kind), -256, 255), INPUTS["int32"]).astype(np.uint64)
             low_bits = random.below(0x2000, n).astype(np.uint64)
-            scale_bits = _bits(_stored(self._scale(i), INPUTS["float32"])) | low_bits
+            scale_bits = _bits(_stored(self.scale(i), INPUTS["float32"])) | low_bits
             nine_bits = (offset & np.uint64(0x1FF)) << np.uint64(37)
             return (np.uint64(1 << 46) | nine_bits | scale_bits).astype(kind.dtype)
         else:
-            values = self._scale(i)
+            values = self.scale(i)
         return _stored(values, kind)
+
+
+class Maker:
+    """Draws the operands of a form, and changes them until mistakes show."""
+
+    def __init__(self, form: Form, y: Result, seed: int, keep: Callable[..., Any]):
+        """y: the type of the first result. keep(operands): the results of a call, and the call for _native."""
+        self.form, self.random, self.keep, self.y = form, Random(seed), keep, y.name
+        self.kind = form.operands["x"].kind
+        self.rounded = "int8" if "FINDS_SCALES" in form.traits and y.name == "uint8" else y.name
+        self.parameters = Parameters(form, y.name, self.random)
+        self.stored = {role: self.parameters.drawn(role, operand) for role, operand in form.operands.items()
+                       if role not in ("x", "groups")}
+        self.reserved = np.zeros(form.count, bool)  # elements of x that show a mistake: they stay
+        self.mistakes: List[Tuple[int, int, int]] = []
+
+    def _begin(self) -> None:
+        """Draws x."""
+        raise NotImplementedError
+
+    def _separate(self, pairs: List[Tuple[int, int]]) -> None:
+        """Draws anew until the mistakes of pairs differ; takes those out."""
+        raise NotImplementedError
+
+    def make(self) -> None:
+        self._begin()
+        hopeless: List[int] = []
+        for _ in range(_PASSES):
+            pairs = [pair for pair in self._compare() if pair[0] not in hopeless]
+            if not pairs:
+                return
+            self._separate(pairs)
+            hopeless += [number for number, _ in pairs]
+        self._compare()
 
     def _target(self, n: int) -> np.ndarray:
         """t that may show a mistake: a half, a value near or beyond an end of the range, or any other; of a float type
@@ -318,7 +346,41 @@ class Maker:
             target = np.where(random.one_in(16, n), far, target)
         return target
 
-    # ---- elements ----
+    def _kept(self, x: Optional[np.ndarray] = None) -> Tuple[Any, Any]:
+        return self.keep(self.form.arrays(self.stored if x is None else {**self.stored, "x": x}))
+
+    def _predictions(self, x: Optional[np.ndarray] = None, trials: Any = b"") -> Callable[[int], Any]:
+        """A function from the number of a mistake to the bits of the results; None if the mistake is not possible."""
+        call = self._kept(x)[1]
+
+        def predicted(number: int) -> Any:
+            bits = _native.predict(call, number, trials)
+            return None if bits is None else np.frombuffer(bits, np.uint64)
+        return predicted
+
+    def _compare(self) -> List[Tuple[int, int]]:
+        """Finds the mistakes: number, how many elements change, and the first one with the same results. Returns pairs
+        that are to differ, of a mistake and an earlier one, or the definition."""
+        predicted = self._predictions()
+        definition = predicted(_DEFINITION)
+        first: Dict[int, int] = {}
+        self.mistakes = []
+        for number in range(len(_native.hypotheses())):
+            bits = predicted(number)
+            if bits is not None:
+                changed = int(np.count_nonzero(bits != definition))
+                self.mistakes.append((number, changed, first.setdefault(hash(bits.tobytes()), number)))
+        return [(number, same if changed else _DEFINITION) for number, changed, same in self.mistakes
+                if same != number or not changed]
+
+
+class Elements(Maker):
+    """Draws elements one by one: of operators that are given their scales."""
+
+    def _begin(self) -> None:
+        self.channel = self.form.channels()
+        self.reserved_scales = np.zeros(self.channel.max() + 1, bool)
+        self.stored["x"] = _stored(self._draw_x(np.arange(self.form.count)), self.kind)
 
     def _affine(self, i: np.ndarray) -> Tuple[Any, np.ndarray, Any, Any]:
         """The definition's t of element i is about (x + shift) * scale * row scale + offset."""
@@ -335,7 +397,7 @@ class Maker:
         """New values for elements of x."""
         form, random, n = self.form, self.random, i.size
         if "MAKES_WORDS" in form.traits:
-            return np.where(random.one_in(2, n), random.any(n), self._scale(i))
+            return np.where(random.one_in(2, n), random.any(n), self.parameters.scale(i))
         if "READS_NARROW" in form.traits:
             return random.between(-128.49, 127.49, n)
         shift, offset, scale, row_scale = self._affine(i)
@@ -365,7 +427,7 @@ class Maker:
             return (words & ~np.uint64(0xFFFFFFFF) | _bits(_stored(scale, INPUTS["float32"]))).astype(kind.dtype)
         return _stored(scale, kind)
 
-    def _separate_elements(self, pairs: List[Tuple[int, int]]) -> None:
+    def _separate(self, pairs: List[Tuple[int, int]]) -> None:
         """Draws elements and their scales anew, one by one, until the mistakes of pairs differ; takes those out."""
         stored, drawn, n = self.stored, 0, 1024
         while pairs and drawn < _TRIES:
@@ -397,7 +459,9 @@ class Maker:
                         if role in new:
                             stored[role][place] = new[role][t]
 
-    # ---- rows of the dynamic operators ----
+
+class Tokens(Maker):
+    """Draws rows, blocks, or the whole tensor: of operators that find their scales."""
 
     def _find_tokens(self, tokens: int) -> None:
         """A token is a row, a block, or the whole tensor: the elements that share a scale."""
@@ -461,9 +525,10 @@ class Maker:
             are[at[np.unique(self.token[at], return_index=True)[1]]] = True
         return high, low if asymmetric else -high, are
 
-    def _begin_tokens(self) -> None:
+    def _begin(self) -> None:
         """Draws x. Where there are tokens enough, one of each kind stays. Otherwise the first one stays, of a kind that
         does not hide most mistakes, and of several draws the one on which most mistakes differ."""
+        self._find_tokens(self._kept()[0][1].size)
         tokens = self.begin.size
         kinds = (14 + 3 * np.arange(tokens)) % _ROW_KINDS
         if tokens >= 2 * _ROW_KINDS:
@@ -498,7 +563,7 @@ class Maker:
         within = (signed > low[at]) & (signed < high[at]) & ~self.reserved & ~are_extremes
         return np.where(within, drawn, x)
 
-    def _separate_tokens(self, pairs: List[Tuple[int, int]]) -> None:
+    def _separate(self, pairs: List[Tuple[int, int]]) -> None:
         """Draws tokens, and elements of tokens, anew until the mistakes of pairs differ; takes those out."""
         form, random, at = self.form, self.random, self.token
         tokens = self.begin.size
@@ -534,50 +599,9 @@ class Maker:
                         break
                     x[part] = before
 
-    # ---- mistakes ----
 
-    def _kept(self, x: Optional[np.ndarray] = None) -> Tuple[Any, Any]:
-        return self.keep(self.form.arrays(self.stored if x is None else {**self.stored, "x": x}))
-
-    def _predictions(self, x: Optional[np.ndarray] = None, trials: Any = b"") -> Callable[[int], Any]:
-        """A function from the number of a mistake to the bits of the results; None if the mistake is not possible."""
-        call = self._kept(x)[1]
-
-        def predicted(number: int) -> Any:
-            bits = _native.predict(call, number, trials)
-            return None if bits is None else np.frombuffer(bits, np.uint64)
-        return predicted
-
-    def _compare(self) -> List[Tuple[int, int]]:
-        """Finds the mistakes: number, how many elements change, and the first one with the same results. Returns pairs
-        that are to differ, of a mistake and an earlier one, or the definition."""
-        predicted = self._predictions()
-        definition = predicted(_DEFINITION)
-        first: Dict[int, int] = {}
-        self.mistakes = []
-        for number in range(len(_native.hypotheses())):
-            bits = predicted(number)
-            if bits is not None:
-                changed = int(np.count_nonzero(bits != definition))
-                self.mistakes.append((number, changed, first.setdefault(hash(bits.tobytes()), number)))
-        return [(number, same if changed else _DEFINITION) for number, changed, same in self.mistakes
-                if same != number or not changed]
-
-    def make(self) -> None:
-        form = self.form
-        if "FINDS_SCALES" in form.traits:
-            self._find_tokens(self.keep(form.arrays(self.stored))[0][1].size)
-            self._begin_tokens()
-        else:
-            self.channel = form.channels()
-            self.reserved_scales = np.zeros(self.channel.max() + 1, bool)
-            self.stored["x"] = _stored(self._draw_x(np.arange(form.count)), self.kind)
-        separate = self._separate_tokens if "FINDS_SCALES" in form.traits else self._separate_elements
-        hopeless: List[int] = []
-        for _ in range(_PASSES):
-            pairs = [pair for pair in self._compare() if pair[0] not in hopeless]
-            if not pairs:
-                return
-            separate(pairs)
-            hopeless += [number for number, _ in pairs]
-        self._compare()
+def make(form: Form, y: Result, seed: int, keep: Callable[..., Any]) -> Maker:
+    """Makes the operands of a form: see Maker."""
+    maker = (Tokens if "FINDS_SCALES" in form.traits else Elements)(form, y, seed, keep)
+    maker.make()
+    return maker
