@@ -666,6 +666,17 @@ static PyObject *list_hypotheses(PyObject *module, PyObject *unused)
     return list;
 }
 
+/* weights(): what explanations weigh, in bits; how common hypotheses are; how often a device moves a quotient. */
+static PyObject *list_weights(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return Py_BuildValue("{s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:d}", KEY("proof", (int)bits_of_proof),
+                         KEY("rare", (int)bits_of_rare), KEY("value", (int)bits_of_value),
+                         KEY("newly_wrong", (int)bits_of_newly_wrong), KEY("RARE", RARE), KEY("USUAL", USUAL),
+                         KEY("COMMON", COMMON), KEY("moved", moved_share));
+}
+
 PyMethodDef cause_methods[] = {
     {"keep", keep, METH_VARARGS, NULL},
     {"diagnose", diagnose_kept, METH_VARARGS, NULL},
@@ -673,5 +684,6 @@ PyMethodDef cause_methods[] = {
     {"explain", explain_kept, METH_VARARGS, NULL},
     {"predict", predict_kept, METH_VARARGS, NULL},
     {"hypotheses", list_hypotheses, METH_NOARGS, NULL},
+    {"weights", list_weights, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

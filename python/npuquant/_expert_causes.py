@@ -7,6 +7,7 @@ the changed call are those of a kernel with the mistake.
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 from types import SimpleNamespace
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -26,9 +27,9 @@ from ._threads import get_num_threads, keeping
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
-RARE, USUAL, COMMON = 1, 4, 16
-#: The numbers of docs/verdicts.md, in bits.
-_PROOF, _RARE, _NEWLY_WRONG, _MOST_OF_VALUE = 20, 10, 10, 8
+#: The numbers of docs/verdicts.md, in bits, and how often a device moves a quotient: docs/device.md.
+RARE, USUAL, COMMON, _PROOF, _RARE, _NEWLY_WRONG, _MOST_OF_VALUE, _MOVED = itemgetter(
+    "RARE", "USUAL", "COMMON", "proof", "rare", "newly_wrong", "value", "moved")(_native.weights())
 _MOST_LEFT = 0.25
 _MOST_FINDINGS = 10
 _LOOKED_AT = 1024
@@ -617,29 +618,22 @@ def _regrouped(g: Grouped, experts: Iterable[int], begins: Iterable[int], ends: 
     return plan(g.a, g.made, [each for each in cut if each[1] < each[2] and 0 <= each[0] < count])
 
 
-@_grouped("ends-for-counts", COMMON, "reads the counts of group_list as the rows behind the last of each expert",
-          "group_list_type 1 means counts, and 0 ends.")
-def _reads_ends(g: Grouped) -> Optional[Grouped]:
-    numbers = _numbers(g, 1)
-    return None if numbers is None else _regrouped(g, range(len(numbers)), np.append(0, numbers[:-1]), numbers)
+def _read_as(name: str, commonness: int, kind: int, bounds: Callable[[np.ndarray, int], Tuple[Any, Any]], what: str,
+             advice: str) -> None:
+    """bounds: of the numbers of group_list, and the count of rows, where the groups begin and end."""
+    @_grouped(name, commonness, what, advice)
+    def change(g: Grouped) -> Optional[Grouped]:
+        numbers = _numbers(g, kind)
+        return None if numbers is None else _regrouped(g, range(len(numbers)), *bounds(numbers, len(g.a.x[0])))
 
 
-@_grouped("counts-for-ends", COMMON, "reads the ends of group_list as the counts of the experts' rows",
-          "group_list_type 0 means ends, and 1 counts.")
-def _reads_counts(g: Grouped) -> Optional[Grouped]:
-    numbers = _numbers(g, 0)
-    if numbers is None:
-        return None
-    return _regrouped(g, range(len(numbers)), np.cumsum(numbers) - numbers, np.cumsum(numbers))
-
-
-@_grouped("begins-for-ends", USUAL, "reads group_list as the first row of each expert",
-          "A group ends before the row that group_list has for it.")
-def _reads_begins(g: Grouped) -> Optional[Grouped]:
-    numbers = _numbers(g, 0)
-    if numbers is None:
-        return None
-    return _regrouped(g, range(len(numbers)), numbers, np.append(numbers[1:], len(g.a.x[0])))
+_read_as("ends-for-counts", COMMON, 1, lambda n, rows: (np.append(0, n[:-1]), n),
+         "reads the counts of group_list as the rows behind the last of each expert",
+         "group_list_type 1 means counts, and 0 ends.")
+_read_as("counts-for-ends", COMMON, 0, lambda n, rows: (np.cumsum(n) - n, np.cumsum(n)),
+         "reads the ends of group_list as the counts of the experts' rows", "group_list_type 0 means ends, and 1 counts.")
+_read_as("begins-for-ends", USUAL, 0, lambda n, rows: (n, np.append(n[1:], rows)),
+         "reads group_list as the first row of each expert", "A group ends before the row that group_list has for it.")
 
 
 @_grouped("pairs-by-place", COMMON, "takes the expert of the pair's place, not of its number",
@@ -944,10 +938,6 @@ def _verdict(tried: Sequence[_Tried], differing: int, rivals: Optional[Dict[str,
         return "explained" if best.score >= _PROOF and rivals["is_sure"] else "possible"
     is_rest = rivals["other_cause"] < -_RARE and rivals["is_sure"]
     return "partly" if is_rest and best.score >= _PROOF + _RARE else "none"
-
-
-#: How often a device moves a quotient: docs/device.md.
-_MOVED = 0.06
 
 
 def _admission(call: Any, theirs: Sequence[Optional[np.ndarray]], differs: bool) -> Optional[Dict[str, Any]]:
