@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define ROW(NAME, name, row, number, KIND, bits, log2_elements, stored, mantissa, least, most, DMAX)                   \
-    {NPUQ_##NAME, 1U << DTYPE_##NAME, #name, KIND_##KIND, bits, log2_elements, mantissa, least, most, DMAX},
+    {NPUQ_##NAME, 1U << DTYPE_##NAME, #name, #stored, KIND_##KIND, bits, log2_elements, mantissa, least, most, DMAX},
 const struct dtype dtypes[DTYPES] = {EACH_TYPE(ROW)};
 
 const struct dtype *dtype_of(npuq_dtype dtype)

@@ -16,8 +16,9 @@ enum dtype_kind { KIND_FLOAT, KIND_SIGNED, KIND_UNSIGNED, KIND_WORD };
 
 struct dtype {
     npuq_dtype dtype;
-    unsigned bit;     /* its own, in sets of dtypes: of 1 << DTYPE_... */
-    const char *name; /* what users call it */
+    unsigned bit;       /* its own, in sets of dtypes: of 1 << DTYPE_... */
+    const char *name;   /* what users call it */
+    const char *stored; /* NumPy's type of what an array of it holds */
     enum dtype_kind kind;
     int bits;        /* of a value */
     int log2_values; /* of how many values an element holds: eight in a quint4x2 word */

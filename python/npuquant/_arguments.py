@@ -7,6 +7,8 @@ import inspect
 import operator
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple, TypeVar, cast
 
+from npuquant_facts.dtypes import FLOATS, TYPES
+
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
 
@@ -57,8 +59,8 @@ def names_operator(function: _Function, name: str = "") -> _Function:
     return cast(_Function, call)
 
 
-#: The types of the operators' tensors.
-_IMPLEMENTED = ("int8", "uint8", "int32", "int64", "uint64", "float16", "bfloat16", "float32")
+#: The types of the operators' arrays and tensors, by their names in NumPy and PyTorch.
+_IMPLEMENTED = {name for kind in TYPES.values() if kind.elements == 1 for name in (kind.name, kind.stored)}
 # How messages name a type that NumPy does not have.
 BFLOAT16 = "bfloat16 (or its bits as uint16)"
 
@@ -146,7 +148,7 @@ def _type_of(tensor: Any) -> str:
 
 def unless_implemented(name: str) -> str:
     """What a message says of a type that no operator here has, by the type's name: the device may have it."""
-    return "" if name in (*_IMPLEMENTED, "uint16") else ", which npuquant does not implement"
+    return "" if name in _IMPLEMENTED else ", which npuquant does not implement"
 
 
 def wrong_type(argument: str, dtype: Any, expected: str) -> ArgumentTypeError:
@@ -212,10 +214,9 @@ def check_quant_scatter(input: Any, indices: Any, updates: Any, quant_scales: An
     """Checks the arguments of npu_quant_scatter, and returns the axis from 0 on."""
     _of("input", input, "int8")
     _of("indices", indices, "int32", "int64")
-    floats = ("float32", "float16", "bfloat16")
-    _of("updates", updates, *floats)
-    _of("quant_scales", quant_scales, *floats)
-    _of("quant_zero_points", quant_zero_points, "int8", "uint8", "int32", *floats)
+    _of("updates", updates, *FLOATS)
+    _of("quant_scales", quant_scales, *FLOATS)
+    _of("quant_zero_points", quant_zero_points, "int8", "uint8", "int32", *FLOATS)
     _dimensions("input", input, 3, 8)
     count = len(input.shape)
     _expect(len(updates.shape) == count, "updates",

@@ -11,12 +11,13 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 
 import numpy as np
 
+from npuquant_facts.dtypes import TYPES
 from npuquant_facts.operators import OPERATORS
 
 from . import _elsewhere, _expert_causes, _native, _operators, _products, _remainder, _report
 from ._arguments import BFLOAT16, shown
 from ._hard_inputs import Form, make
-from ._tensors import INPUTS, Result, TensorLike, Unknown, result_type, to_array
+from ._tensors import INPUTS, TensorLike, Unknown, result_type, to_array
 from ._threads import Kept, get_num_threads, keeping
 from ._unset import mask_of
 
@@ -293,7 +294,7 @@ def _take_actual(argument: str, actual: Any, ours: np.ndarray) -> np.ndarray:
     if isinstance(array, Unknown) or str(array.dtype) != str(ours.dtype):
         expected = BFLOAT16 if ours.dtype == np.uint16 else ours.dtype
         packed = (isinstance(array, np.ndarray) and array.dtype == np.int32 and array.ndim > 0
-                  and ours.dtype.itemsize == 1 and (*array.shape[:-1], 8 * array.shape[-1]) == ours.shape)
+                  and ours.dtype.itemsize == 1 and TYPES["quint4x2"].in_values(array.shape) == ours.shape)
         hint = "; words of eight int4 are the result of quint4x2" if packed else ""
         raise TypeError(f"{argument}: is {array.dtype}; expected {expected}{hint}")
     if array.shape != ours.shape:
@@ -400,8 +401,7 @@ def explain(operator: Operator, /, *args: Any, at: Union[Place, List[Place]], **
     result, kept = _keep(function, args, kwargs)
     result = tuple(result) if isinstance(result, list) else result
     shape = (result[0] if isinstance(result, tuple) else result).shape
-    if kept.words:
-        shape = (*shape[:-1], 8 * shape[-1])
+    shape = kept.result.in_values(shape) if kept.arguments else shape
     elements = []
     for place in at if isinstance(at, list) else [at]:
         indices = place if isinstance(place, tuple) else (place,)
@@ -501,13 +501,13 @@ def hard_inputs(operator: Operator, shape: Sequence[int], *, dtypes: Optional[Ma
     form = Form(_steps()[name][0], shape, types, settings)
     call = {**dict.fromkeys(optional), **kwargs}
 
-    def keep(inputs: Dict[str, np.ndarray]) -> Tuple[Any, Any, bool]:
+    def keep(inputs: Dict[str, np.ndarray]) -> Tuple[Any, Any, str]:
         results, kept = _keep(function, (), {**call, **inputs})
-        return results if isinstance(results, tuple) else (results,), kept.call, kept.words
+        return results if isinstance(results, tuple) else (results,), kept.call, kept.result.name
 
-    results, _, words = keep(form.arrays({}))  # what the library refuses, it says
+    _, _, y = keep(form.arrays({}))  # what the library refuses, it says
     with np.errstate(all="ignore"):
-        maker = make(form, Result(results[0].dtype, words), seed, keep)
+        maker = make(form, y, seed, keep)
     inputs = form.arrays(maker.stored)
     names = [hypothesis["name"] for hypothesis, _ in _native.hypotheses()]
     mistakes = [{"name": names[number], "elements": changed, "same_as": names[same] if changed and same != number else None}

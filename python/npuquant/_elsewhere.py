@@ -6,6 +6,8 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
+from npuquant_facts.dtypes import TYPES
+
 from ._operators import npu_quantize
 from ._remainder import LEAST_HELD, Call, Scales, Word, are_same, lines_of, values_of
 from ._report import Facts, lines_text
@@ -20,7 +22,7 @@ _Results = List[np.ndarray]
 
 def _in_rows(dtype: str, results: Any) -> _Results:
     y, *others = results if isinstance(results, tuple) else (results,)
-    values = values_of(y, dtype, y.shape[-1] * (8 if dtype == "quint4x2" else 1))
+    values = values_of(y, dtype, y.shape[-1] * TYPES[dtype].elements)
     return [values, *(each.reshape(len(values), -1) for each in others)]
 
 
@@ -49,7 +51,7 @@ def _with_factors_moved(call: Call, dtype: str, step: int) -> Any:
     v = Scales(call).v
     y, *parameters = call.ours
     if len(parameters) == 1:
-        factors, offsets = np.float32(7 if dtype == "quint4x2" else 127) / abs(v).max(axis=1), None
+        factors, offsets = np.float32(TYPES[dtype].dmax) / abs(v).max(axis=1), None
     else:
         factors, offsets = np.float32(1) / parameters[0].ravel(), np.roll(parameters[1].reshape(-1, 1), -step, axis=0)
     kind = "int8" if dtype == "uint8" else dtype

@@ -12,6 +12,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 import numpy as np
 
+from npuquant_facts.dtypes import FLOATS
+
 from . import _native
 from ._arguments import _ceiling, _expect, _of, _one_of, _options, _shape, _type_of, listed
 from ._operators import npu_quantize, row_quant
@@ -20,8 +22,6 @@ from ._threads import keep
 from ._unset import mark
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
-
-_FLOATS = ("float32", "float16", "bfloat16")
 
 
 class Made(NamedTuple):
@@ -88,7 +88,7 @@ def experts_of(a: Any) -> Tuple[Any, Any]:
 
 def init_routing(a: Any, meta: bool = False) -> List[Made]:
     """meta: results are tensors without values, of which torch_npu makes some with fewer dimensions."""
-    _of("x", a.x, *_FLOATS, "int8")
+    _of("x", a.x, *FLOATS, "int8")
     _shape("x", a.x, None, None)
     _of("expert_idx", a.expert_idx, "int32")
     _shape("expert_idx", a.expert_idx, a.x.shape[0], None)
@@ -137,7 +137,7 @@ def init_routing(a: Any, meta: bool = False) -> List[Made]:
 def _init_scales(a: Any, experts: Any) -> None:
     """The rules of scale and offset of npu_moe_init_routing_v2."""
     if a.quant_mode != -1:
-        _of("x", a.x, *_FLOATS, why=f" with quant_mode {a.quant_mode}")
+        _of("x", a.x, *FLOATS, why=f" with quant_mode {a.quant_mode}")
     if a.quant_mode in (-1, 0, 1):
         _of("scale", a.scale, "float32")
     if a.quant_mode == -1:
@@ -371,7 +371,7 @@ _BYTES = ("hifloat8", *FLOAT4)
 
 def re_routing(a: Any) -> List[Made]:
     if a.tokens_dtype is None:
-        _of("tokens", a.tokens, *_FLOATS, "int8")
+        _of("tokens", a.tokens, *FLOATS, "int8")
     else:
         name = name_of(a.tokens_dtype)
         _expect(name in _BYTES, "tokens_dtype", f"is {described(a.tokens_dtype)}; expected None, or "
@@ -481,7 +481,7 @@ def npu_moe_re_routing(
 
 
 def token_unpermute(a: Any) -> List[Made]:
-    _of("permuted_tokens", a.permuted_tokens, *_FLOATS)
+    _of("permuted_tokens", a.permuted_tokens, *FLOATS)
     _shape("permuted_tokens", a.permuted_tokens, None, None)
     _of("sorted_indices", a.sorted_indices, "int32")
     _shape("sorted_indices", a.sorted_indices, None)
@@ -490,7 +490,7 @@ def token_unpermute(a: Any) -> List[Made]:
     if a.probs is None:
         n = count
     else:
-        _of("probs", a.probs, *_FLOATS)
+        _of("probs", a.probs, *FLOATS)
         _shape("probs", a.probs, None, None)
         n, k = a.probs.shape
         _expect(k <= 512, "probs", f"has {k} columns; expected at most 512")
@@ -658,7 +658,7 @@ def npu_moe_token_unpermute(
 def finalize_routing(a: Any) -> List[Made]:
     rows, kind = a.expanded_permuted_rows, _type_of(a.expanded_permuted_rows)
     _one_of("drop_pad_mode", a.drop_pad_mode, 0, 1, 2, 3)
-    _of("expanded_permuted_rows", rows, *_FLOATS)
+    _of("expanded_permuted_rows", rows, *FLOATS)
     _shape("expanded_permuted_rows", rows, *[None] * (3 if a.drop_pad_mode in (1, 3) else 2))
     _of("expanded_src_to_dst_row", a.expanded_src_to_dst_row, "int32")
     _shape("expanded_src_to_dst_row", a.expanded_src_to_dst_row, None)

@@ -12,7 +12,7 @@ from ._arguments import (ArgumentTypeError, _expect, _of, _one_of, _options, _sh
 from ._experts import Made, Note, exactly
 from ._matmul import product
 from ._operators import dequant, requant
-from ._tensors import PRODUCTS, TensorLike, arrays, from_float, result_type, to_array, to_float
+from ._tensors import NAMES, PRODUCTS, TensorLike, arrays, from_float, result_type, to_array, to_float
 from ._threads import keep
 from ._unset import mark
 
@@ -239,7 +239,7 @@ class Grouped(NamedTuple):
         weight = weight[:, columns]
         scale, bias = (cast(Any, None if one is None else one[columns]) for one in (scale, bias))
         sums = product(part.rows, weight, y.shape)
-        kind = "bfloat16" if y.dtype == np.uint16 else y.dtype.name
+        kind = NAMES[y.dtype]
         if y.dtype == np.int32:
             y[...] = sums if bias is None else sums + bias
         elif y.dtype == np.int8:

@@ -12,10 +12,11 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tup
 
 import numpy as np
 
+from npuquant_facts.dtypes import TYPES
 from npuquant_facts.operators import OPERATORS, extents
 
 from . import _native
-from ._tensors import INPUTS, Result, from_float, to_float
+from ._tensors import INPUTS, Result, from_float, packed, to_float
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
@@ -29,7 +30,6 @@ _SPECIALS = np.array([
 _TINY = np.array([1e-3, 1e-5, 1e-6, 1e-7, 1e-9, 1e-11, 1e-13, 1e-30, 1e-36, 1e-39])
 #: The largest float32 below a half: 0.5 cannot be added to it without rounding.
 _BELOW_HALF = 0.5 - 2.0**-25
-_DMAX = {"int8": 127, "uint8": 255, "int32": 2**31 - 1, "quint4x2": 7}
 _ROW_KINDS = 16
 _PASSES = 3
 _DEFINITION = -1  # its number beside those of the mistakes
@@ -47,9 +47,9 @@ def _stored(values: Any, kind: Result) -> np.ndarray:
     if kind.dtype.kind == "f":
         made = values.astype(np.float32).astype(kind.dtype)
         return np.where(np.isnan(values), kind.dtype.type(np.nan), made)
-    low, high = (-8, 7) if kind.words else (np.iinfo(kind.dtype).min, np.iinfo(kind.dtype).max)
+    low, high = TYPES[kind.name].least, TYPES[kind.name].most
     integers = np.where(np.isnan(values), 0, np.clip(np.rint(values), low, high))
-    return integers.astype(np.int8 if kind.words else kind.dtype)
+    return integers.astype(np.int8 if kind.elements > 1 else kind.dtype)
 
 
 def _loaded(stored: np.ndarray) -> np.ndarray:
@@ -63,10 +63,7 @@ def _loaded(stored: np.ndarray) -> np.ndarray:
 
 def _packed(stored: np.ndarray, kind: Result) -> np.ndarray:
     """As an operator takes it, which is not changed later: int4 in words."""
-    if not kind.words:
-        return stored.copy()
-    nibbles = (stored.view(np.uint8) & np.uint8(15)).astype(np.uint32).reshape(-1, 8)
-    return np.bitwise_or.reduce(nibbles << np.arange(0, 32, 4, dtype=np.uint32), axis=1).view(np.int32)
+    return packed(stored, TYPES[kind.name]) if kind.elements > 1 else stored.copy()
 
 
 def _bits(stored: np.ndarray) -> np.ndarray:
@@ -176,12 +173,13 @@ class Form:
             role = tensor.role.lower().replace("_", " ")
             like = self.operands.get({"offset": "scale", "smooth": "x"}.get(role, ""))
             if kind is not None:
-                usual = [name for name in tensor.types if name != "quint4x2"][-1]
+                usual = [name for name in tensor.types if TYPES[name].elements == 1][-1]
                 result = INPUTS[kind] if kind else like.kind if like else INPUTS[usual]
                 self.operands[role] = Operand(tensor.npu_name, result, self._shape(tensor.shape))
-        if self.operands["x"].kind.words and self.columns % 8:
-            raise ValueError(f"shape: dimension {len(self.shape) - 1} is {self.columns}; expected a multiple of 8, as "
-                             "words hold eight int4")
+        elements = self.operands["x"].kind.elements
+        if self.columns % elements:
+            raise ValueError(f"shape: dimension {len(self.shape) - 1} is {self.columns}; expected a multiple of "
+                             f"{elements}, as words hold eight int4")
 
     def _scaled_dimension(self) -> int:
         try:
@@ -210,8 +208,7 @@ class Form:
         """The operands as the operator takes them, with any valid values where there are none yet."""
         arrays = {}
         for role, (name, kind, shape) in self.operands.items():
-            if kind.words:
-                shape = (*shape[:-1], shape[-1] // 8)
+            shape = TYPES[kind.name].in_words(shape)
             if role in stored:
                 arrays[name] = _packed(stored[role], kind).reshape(shape)
             elif role == "groups":
@@ -294,12 +291,13 @@ class Parameters:
 class Maker:
     """Draws the operands of a form, and changes them until mistakes show."""
 
-    def __init__(self, form: Form, y: Result, seed: int, keep: Callable[..., Any]):
-        """y: the type of the first result. keep(operands): the results of a call, and the call for _native."""
-        self.form, self.random, self.keep, self.y = form, Random(seed), keep, y.name
+    def __init__(self, form: Form, y: str, seed: int, keep: Callable[..., Any]):
+        """y: the name of the type of the first result. keep(operands): the results of a call, and the call for _native."""
+        self.form, self.random, self.keep, self.y = form, Random(seed), keep, y
         self.kind = form.operands["x"].kind
-        self.rounded = "int8" if "FINDS_SCALES" in form.traits and y.name == "uint8" else y.name
-        self.parameters = Parameters(form, y.name, self.random)
+        # Dynamic quantisation to uint8 is that to int8, and 128 more.
+        self.rounded = "int8" if "FINDS_SCALES" in form.traits and TYPES[y].kind == "UNSIGNED" else y
+        self.parameters = Parameters(form, y, self.random)
         self.stored = {role: self.parameters.drawn(role, operand) for role, operand in form.operands.items()
                        if role not in ("x", "groups")}
         self.reserved = np.zeros(form.count, bool)  # elements of x that show a mistake: they stay
@@ -328,7 +326,7 @@ class Maker:
         """t that may show a mistake: a half, a value near or beyond an end of the range, or any other; of a float type
         the middle between two neighbours, or near it."""
         random = self.random
-        if self.rounded not in _DMAX:
+        if not TYPES[self.rounded].is_integer:
             half = np.uint32(0x8000 if self.y == "bfloat16" else 0x1000)
             exponent = np.where(random.one_in(8, n), random.below(8, n), random.below(48, n) + 96).astype(np.uint32)
             fraction = random.bits(n) & np.uint32(0x7FFFFF) & ~(half + half - np.uint32(1))
@@ -479,7 +477,7 @@ class Tokens(Maker):
         """New values for all of x; kinds has the kind of each token."""
         form, random, at, n = self.form, self.random, self.token, self.form.count
         tokens = kinds.size
-        dmax, asymmetric = _DMAX[self.rounded], "ASYMMETRIC" in form.traits
+        dmax, asymmetric = TYPES[self.rounded].most, "ASYMMETRIC" in form.traits
         size = random.magnitude(-7, 7, tokens)
         least = float(form.settings.get("min_scale", 0))
         if least > 0:  # half of the blocks get the size where the limit begins
@@ -552,7 +550,7 @@ class Tokens(Maker):
             _, scale, offset = (each.ravel().astype(np.float64) for each in self._kept(x)[0])
             back = (1 / scale).astype(np.float32).astype(np.float64)
         else:
-            back = (_DMAX[self.rounded] / high).astype(np.float32).astype(np.float64)
+            back = (TYPES[self.rounded].most / high).astype(np.float32).astype(np.float64)
             back = np.maximum(back, float(form.settings.get("min_scale", 0)))
         if "BY_RULE" in form.traits:
             # Or where float16 rounds it across a half: a rule may do that.
@@ -600,7 +598,7 @@ class Tokens(Maker):
                     x[part] = before
 
 
-def make(form: Form, y: Result, seed: int, keep: Callable[..., Any]) -> Maker:
+def make(form: Form, y: str, seed: int, keep: Callable[..., Any]) -> Maker:
     """Makes the operands of a form: see Maker."""
     maker = (Tokens if "FINDS_SCALES" in form.traits else Elements)(form, y, seed, keep)
     maker.make()

@@ -9,8 +9,10 @@ from typing import Any, List, Optional, Tuple
 
 import numpy as np
 
+from npuquant_facts.dtypes import FLOATS
+
 from ._arguments import _dimensions, _expect, _of, _options, _shape, _type_of
-from ._experts import _FLOATS, Made, _read, _within
+from ._experts import Made, _read, _within
 from ._tensors import TensorLike
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
@@ -35,7 +37,7 @@ def _places(order: np.ndarray) -> np.ndarray:
 
 
 def init_routing(a: Any) -> List[Made]:
-    _of("x", a.x, *_FLOATS)
+    _of("x", a.x, *FLOATS)
     _shape("x", a.x, None, None)
     for name, tensor in ("row_idx", a.row_idx), ("expert_idx", a.expert_idx):
         _of(name, tensor, "int32")
@@ -122,7 +124,7 @@ def npu_moe_compute_expert_tokens(sorted_expert_for_source_row: TensorLike, num_
 
 
 def token_permute(a: Any) -> List[Made]:
-    _of("tokens", a.tokens, *_FLOATS, "int8")
+    _of("tokens", a.tokens, *FLOATS, "int8")
     _shape("tokens", a.tokens, None, None)
     _of("indices", a.indices, "int32", "int64")
     _dimensions("indices", a.indices, 1, 2)

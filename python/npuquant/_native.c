@@ -106,19 +106,14 @@ static int dtype_of_buffer(const Py_buffer *buffer)
     if (*format == '\0' || format[1] != '\0') {
         return UNKNOWN_DTYPE;
     }
-    switch (*format) {
-    case 'f': return NPUQ_FLOAT32;
-    case 'e': return NPUQ_FLOAT16;
-    case 'H': return NPUQ_BFLOAT16;
-    case 'b': return NPUQ_INT8;
-    case 'B': return NPUQ_UINT8;
-    case 'i':
-    case 'l':
-    case 'q': return buffer->itemsize == 8 ? NPUQ_INT64 : NPUQ_INT32;
-    case 'L':
-    case 'Q': return buffer->itemsize == 8 ? NPUQ_UINT64 : UNKNOWN_DTYPE;
-    default: return UNKNOWN_DTYPE;
+    const char kind = strchr("fe", *format) ? 'f' : strchr("bhilq", *format) ? 'i' : strchr("BHILQ", *format) ? 'u' : 0;
+
+    for (int i = 0; i < DTYPES; i++) {
+        if (dtypes[i].stored[0] == kind && dtypes[i].bits == 8 * buffer->itemsize) {
+            return dtypes[i].dtype;
+        }
     }
+    return UNKNOWN_DTYPE;
 }
 
 /* True for several elements that are all at one address. */
@@ -175,23 +170,13 @@ static bool take_buffer(const char *name, const Py_buffer *buffer, npuq_tensor *
 
 /* ---- PyTorch's tensors ----------------------------------------------------------------------------------------- */
 
-/* PyTorch's types that the library has. */
-static const struct {
-    const char *name;
-    npuq_dtype dtype;
-} torch_types[] = {
-    {"float32", NPUQ_FLOAT32}, {"float16", NPUQ_FLOAT16}, {"bfloat16", NPUQ_BFLOAT16}, {"int8", NPUQ_INT8},
-    {"uint8", NPUQ_UINT8},     {"int32", NPUQ_INT32},     {"int64", NPUQ_INT64},
-};
-
-enum { TORCH_TYPES = sizeof torch_types / sizeof torch_types[0] };
 enum { IS_CPU, DTYPE, IS_NEG, SHAPE, STRIDE, DATA_PTR, ATTRIBUTES };
 
 /* Null until bind_torch() finds them. */
 static struct {
-    PyObject *tensor;    /* torch.Tensor */
-    PyObject *parameter; /* torch.nn.Parameter, a tensor in a module */
-    PyObject *types[TORCH_TYPES];
+    PyObject *tensor;                 /* torch.Tensor */
+    PyObject *parameter;              /* torch.nn.Parameter, a tensor in a module */
+    PyObject *types[DTYPES];          /* null where PyTorch has no tensors of the type */
     PyObject *attributes[ATTRIBUTES]; /* the descriptors of torch.Tensor */
 } torch;
 
@@ -214,13 +199,13 @@ static bool is(PyObject *returned, const PyObject *wanted)
     return returned == wanted;
 }
 
-/* The index in torch_types of a tensor's type; -1 for other types and other objects. PyTorch reads subclasses except
+/* The index in dtypes of a tensor's type; -1 for other types and other objects. PyTorch reads subclasses except
  * Parameter, because their attributes may differ. */
 static int torch_type_of(PyObject *value)
 {
     const PyObject *class = (PyObject *)Py_TYPE(value);
     PyObject *dtype;
-    int type = TORCH_TYPES;
+    int type = DTYPES;
 
     if (class != torch.tensor && class != torch.parameter) {
         return -1;
@@ -228,6 +213,7 @@ static int torch_type_of(PyObject *value)
     dtype = attribute(value, DTYPE);
     if (!dtype) {
         PyErr_Clear();
+        return -1;
     }
     while (--type >= 0 && dtype != torch.types[type]) {
     }
@@ -262,7 +248,7 @@ static bool take_torch_tensor(PyObject *value, npuq_tensor *tensor)
         PyObject *data = method(value, DATA_PTR);
         const Py_ssize_t ndim = shape && PyTuple_Check(shape) ? PyTuple_GET_SIZE(shape) : NPUQ_MAX_NDIM + 1;
 
-        tensor->dtype = torch_types[type].dtype;
+        tensor->dtype = dtypes[type].dtype;
         tensor->ndim = (int)ndim;
         tensor->data = data ? PyLong_AsVoidPtr(data) : NULL;
         fine = tensor->data && ndim <= NPUQ_MAX_NDIM && take_extents(shape, tensor->ndim, tensor->shape) &&
@@ -281,7 +267,7 @@ static PyObject *torch_type(PyObject *module, PyObject *value)
     const int type = torch_type_of(value);
 
     (void)module;
-    return Py_BuildValue("z", type < 0 ? NULL : torch_types[type].name);
+    return Py_BuildValue("z", type < 0 ? NULL : dtypes[type].name);
 }
 
 /* reads_memory(value): whether the operators read the memory of a tensor without to_array(). */
@@ -341,8 +327,9 @@ static PyObject *bind_torch(PyObject *module, PyObject *from)
     for (int n = 0; n < ATTRIBUTES && !PyErr_Occurred(); n++) {
         Py_XSETREF(torch.attributes[n], PyObject_GetAttrString(torch.tensor, names[n]));
     }
-    for (int type = 0; type < TORCH_TYPES && !PyErr_Occurred(); type++) {
-        Py_XSETREF(torch.types[type], PyObject_GetAttrString(from, torch_types[type].name));
+    for (int type = 0; type < DTYPES && !PyErr_Occurred(); type++) {
+        const bool has_tensors = dtypes[type].log2_values == 0 && PyObject_HasAttrString(from, dtypes[type].name);
+        Py_XSETREF(torch.types[type], has_tensors ? PyObject_GetAttrString(from, dtypes[type].name) : NULL);
     }
     if (PyErr_Occurred()) {
         Py_CLEAR(torch.tensor);
@@ -460,6 +447,18 @@ static void raise_refusal(npuq_status status, PyObject *unknown)
     Py_XDECREF(PyObject_CallFunction(refuse, "ssOO", library.npuq_status_name(status), message, argument, array));
 }
 
+/* The type of an output, of which its buffer says only how it is stored. */
+static bool take_dtype(PyObject *number, npuq_tensor *output)
+{
+    const long dtype = PyLong_AsLong(number);
+
+    if (output->dtype != (npuq_dtype)UNKNOWN_DTYPE &&
+        strcmp(dtype_of((npuq_dtype)dtype)->stored, dtype_of(output->dtype)->stored) == 0) {
+        output->dtype = (npuq_dtype)dtype;
+    }
+    return !PyErr_Occurred();
+}
+
 bool take_call(held_call *call, const operation *op, PyObject *const *values, Py_ssize_t count)
 {
     npuq_tensor *first_output = NULL;
@@ -492,10 +491,7 @@ bool take_call(held_call *call, const operation *op, PyObject *const *values, Py
             }
         }
     }
-    if (fine && values[*n] == Py_True && first_output->dtype == NPUQ_INT32) {
-        first_output->dtype = NPUQ_QUINT4X2;
-    }
-    return fine;
+    return fine && take_dtype(values[*n], first_output);
 }
 
 void let_call_go(held_call *call)
@@ -545,8 +541,8 @@ bool run_call(held_call *call, PyObject *threads)
     return status == NPUQ_OK;
 }
 
-/* operator(argument..., words, threads): words is True if the first output has words of eight int4, which are int32 in
- * NumPy. threads is the number of threads. */
+/* operator(argument..., dtype, threads): dtype is the number of the first output's type. threads is the number of
+ * threads. */
 static PyObject *call_operator(PyObject *capsule, PyObject *const *values, Py_ssize_t count)
 {
     held_call call;

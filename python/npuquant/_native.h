@@ -66,8 +66,8 @@ typedef struct held_call {
     PyObject *unknown; /* null, or the first argument whose type the library does not have, and its array */
 } held_call;
 
-/* Takes the arguments of an operator, and behind them whether its first output is words of eight int4. False is an
- * exception. What is taken is let go by let_call_go() in any case. */
+/* Takes the arguments of an operator, and behind them the number of its first output's type. False is an exception.
+ * What is taken is let go by let_call_go() in any case. */
 bool take_call(held_call *call, const operation *op, PyObject *const *values, Py_ssize_t count);
 void let_call_go(held_call *call);
 

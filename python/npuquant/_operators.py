@@ -7,6 +7,7 @@ from typing import Any, Optional, Tuple, Union
 
 import numpy as np
 
+from npuquant_facts.dtypes import TYPES
 from npuquant_facts.operators import OPTIONS
 
 from . import _native
@@ -19,7 +20,7 @@ from ._threads import run
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
-_INT64 = np.dtype(np.int64)
+_INT4, _INT64 = TYPES["quint4x2"], np.dtype(np.int64)
 
 
 def _one_of(name: str, value: Any, other_name: str, other: Any) -> Any:
@@ -93,7 +94,7 @@ def npu_quantize(
     kind = result_type("dtype", dtype, QUANTISED, "int8, uint8 or int32, as div_mode is true" if div_mode
                        else "int8 or quint4x2, as div_mode is false")
     y, = outputs("quantize", x.shape, kind, out)
-    run(_native.quantize, x, scales, zero_points, axis, bool(div_mode), y, kind.words)
+    run(_native.quantize, x, scales, zero_points, axis, bool(div_mode), y, kind.number)
     return returned(y, out)
 
 
@@ -137,7 +138,7 @@ def npu_group_quant(
     x = tensor("x", x)
     kind = result_of("group_quant", "dst_dtype", dst_dtype, optional=True)
     y, = outputs("group_quant", x.shape, kind, out)
-    run(_native.group_quant, x, scale, group_index, offset, y, kind.words)
+    run(_native.group_quant, x, scale, group_index, offset, y, kind.number)
     return returned(y, out)
 
 
@@ -172,19 +173,19 @@ def npu_trans_quant_param(
     scale = tensor("scale", scale)
     offset = None if offset is None else tensor("offset", offset)
     words = output(out, words_shape(scale.shape, None if offset is None else offset.shape), _INT64)
-    run(_native.trans_quant_param, scale, offset, 0 if round_mode is None else round_mode, words, False)
+    run(_native.trans_quant_param, scale, offset, 0 if round_mode is None else round_mode, words, TYPES["int64"].number)
     return returned(words, out)
 
 
 def _dynamic(operator: str, x: Any, dst_type: Any, quant_mode: Any, dst_type_max: Any,
-             out: Any) -> Tuple[int, Any, bool]:
-    """Of both dynamic operators: the library's quant_mode, the results, and whether the first one has words."""
+             out: Any) -> Tuple[int, Any, int]:
+    """Of both dynamic operators: the library's quant_mode, the results, and the number of the first one's type."""
     kind = result_of(operator, "dst_type", dst_type, optional=True)  # it decides what other arguments may be
     _only("dst_type_max", dst_type_max, 0.0)
     if len(x.shape) == 1:  # the library takes it, the device does not
         raise ArgumentError("x: has 1 dimension; expected 2 to 8")
     mode = _number("quant_mode", quant_mode)
-    return mode, outputs(operator, x.shape, kind, out, quant_mode == "pertensor"), kind.words
+    return mode, outputs(operator, x.shape, kind, out, quant_mode == "pertensor"), kind.number
 
 
 @names_operator
@@ -234,8 +235,8 @@ def npu_dynamic_quant_asymmetric(
     (array([1.        , 0.01176471], dtype=float32), array([-128., -213.], dtype=float32))
     """
     x = tensor("x", _one_of("x", x, "input", input))
-    mode, made, words = _dynamic("dynamic_quant_asymmetric", x, dst_type, quant_mode, dst_type_max, out)
-    run(_native.dynamic_quant_asymmetric, x, smooth_scales, group_index, mode, *made, words)
+    mode, made, number = _dynamic("dynamic_quant_asymmetric", x, dst_type, quant_mode, dst_type_max, out)
+    run(_native.dynamic_quant_asymmetric, x, smooth_scales, group_index, mode, *made, number)
     return returned(made, out)
 
 
@@ -283,8 +284,8 @@ def npu_dynamic_quant(
     """
     form = _number("scale_form", scale_form)
     x = tensor("input", input)
-    mode, made, words = _dynamic("dynamic_quant", x, dst_type, quant_mode, dst_type_max, out)
-    run(_native.dynamic_quant, x, smooth_scales, group_index, mode, form, *made, words)
+    mode, made, number = _dynamic("dynamic_quant", x, dst_type, quant_mode, dst_type_max, out)
+    run(_native.dynamic_quant, x, smooth_scales, group_index, mode, form, *made, number)
     return returned(made, out)
 
 
@@ -346,7 +347,7 @@ def npu_dynamic_block_quant(
     kind = result_of("dynamic_block_quant", "dst_type", dst_type)
     block = _block(col_block_size, round_mode, row_block_size, dst_type_max)
     made = outputs("dynamic_block_quant", x.shape, kind, out, block=block)
-    run(_native.dynamic_block_quant, x, col_block_size, min_scale, *made, kind.words)
+    run(_native.dynamic_block_quant, x, col_block_size, min_scale, *made, kind.number)
     return returned(made, out)
 
 
@@ -400,9 +401,9 @@ def npu_anti_quant(
                                 + str(x.dtype).replace("torch.", ""))
     shape = x.shape
     if packed and shape:
-        shape = (*shape[:-1], 8 * shape[-1])
+        shape = _INT4.in_values(shape)
     y, = outputs("anti_quant", shape, kind, out)
-    run(_native.anti_quant, x, scale, offset, y, False)
+    run(_native.anti_quant, x, scale, offset, y, kind.number)
     return returned(y, out)
 
 
@@ -443,8 +444,9 @@ def dequant(
            [450., 300.]], dtype=float32)
     """
     x = tensor("x", x)
-    y, = outputs("dequant", x.shape, result_of("dequant", "dtype", dtype), out)
-    run(_native.dequant, x, weight_scale, activation_scale, bias, y, False)
+    kind = result_of("dequant", "dtype", dtype)
+    y, = outputs("dequant", x.shape, kind, out)
+    run(_native.dequant, x, weight_scale, activation_scale, bias, y, kind.number)
     return returned(y, out)
 
 
@@ -484,8 +486,9 @@ def requant(
            [-128,    4]], dtype=int8)
     """
     x = tensor("x", x)
-    y, = outputs("requant", x.shape, result_of("requant", "dtype", dtype), out)
-    run(_native.requant, x, words, bias, y, False)
+    kind = result_of("requant", "dtype", dtype)
+    y, = outputs("requant", x.shape, kind, out)
+    run(_native.requant, x, words, bias, y, kind.number)
     return returned(y, out)
 
 
@@ -560,7 +563,7 @@ def npu_quant_matmul(
 
     def finish(index: Any, bias: Any, y: np.ndarray) -> None:
         parameters = (scales,) if requantised else (scales, None if row_scale is None else row_scale[index])
-        run(_native.requant if requantised else _native.dequant, sums[index], *parameters, bias, y, False)
+        run(_native.requant if requantised else _native.dequant, sums[index], *parameters, bias, y, kind.number)
 
     if kind.dtype == np.int32:
         y[...] = sums if terms is None else sums + terms
@@ -615,7 +618,7 @@ def row_quant(v: TensorLike, rule: str) -> Tuple[np.ndarray, np.ndarray]:
     if rows.shape[-1] == 0 and 0 not in rows.shape[:-1]:
         raise ArgumentError(f"v: has the shape {rows.shape}; expected an element or more in a row")
     y, scale = np.empty(rows.shape, np.int8), np.empty(rows.shape[:-1], np.float32)
-    run(_native.row_quant, np.require(rows, requirements=("C", "ALIGNED")), number, y, scale, False)
+    run(_native.row_quant, np.require(rows, requirements=("C", "ALIGNED")), number, y, scale, TYPES["int8"].number)
     return y, scale
 
 

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 import numpy as np
 
 from . import _native
-from ._matmul import product, unpacked
+from ._matmul import factors_of, product
 from ._report import Facts
 from ._tensors import arrays
 from ._threads import Kept, keeping, run
@@ -154,7 +154,7 @@ def _findings(kept: Kept, given: Mapping[str, Any], actual: np.ndarray,
         return y.view(f"u{y.itemsize}").reshape(shape)
 
     stored = arrays(given, ("x1", "x2"))
-    x1, x2 = unpacked(**stored)
+    x1, x2 = factors_of(**stored)
     bits = 8 if x1 is stored["x1"] else 4
     shape, right = actual.shape, kept.arguments[0]
     theirs = bits_of(actual)

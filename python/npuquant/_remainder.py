@@ -7,17 +7,15 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Seq
 
 import numpy as np
 
+from npuquant_facts.dtypes import TYPES
 from npuquant_facts.operators import Operator
 
 from ._report import Facts, lines_text
-from ._tensors import arrays, from_float, to_float
+from ._tensors import NAMES, arrays, from_float, to_float, unpacked
 
 _RESULTS = "y", "scale", "offset"
 #: In very large dumps, elements at most for sums and for sorting.
 _MOST_DIFFERING = 2**20
-#: Stored bits of the significands.
-_FRACTIONS = {"float32": 23, "float16": 10, "bfloat16": 7}
-_LIMITS = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-2**31, 2**31 - 1), "quint4x2": (-8, 7)}
 
 
 class Call(NamedTuple):
@@ -58,9 +56,7 @@ class Matrix(NamedTuple):
 
 
 def values_of(array: np.ndarray, dtype: str, columns: int) -> np.ndarray:
-    if dtype == "quint4x2":
-        array = (array.reshape(-1, 1) << np.arange(28, -4, -4, np.int32) >> 28).astype(np.int8)
-    return np.ascontiguousarray(array).reshape(-1, columns)
+    return np.ascontiguousarray(unpacked(array, TYPES[dtype])).reshape(-1, columns)
 
 
 def bits_of(values: np.ndarray) -> np.ndarray:
@@ -86,7 +82,7 @@ def float_orders(values: np.ndarray) -> np.ndarray:
 
 
 def _orders(dtype: str, values: np.ndarray) -> np.ndarray:
-    return float_orders(values) if dtype in _FRACTIONS else values.astype(np.int64)
+    return float_orders(values) if TYPES[dtype].is_float else values.astype(np.int64)
 
 
 def _median(numbers: np.ndarray) -> float:
@@ -155,7 +151,7 @@ _LEAST_TOLD = 12
 
 
 def _value_text(dtype: str, value: np.ndarray) -> str:
-    return f"{_numbers(dtype, np.reshape(value, 1))[0]:.9g}" if dtype in _FRACTIONS else str(value)
+    return f"{_numbers(dtype, np.reshape(value, 1))[0]:.9g}" if TYPES[dtype].is_float else str(value)
 
 
 def constant_lines(result: Matrix, unit: str) -> Iterator[Word]:
@@ -305,8 +301,8 @@ def _words(result: Matrix) -> List[Word]:
         words += _clamp_words(result)
     is_said = any(word.explains_all for word in words)
     if not is_said and len(held) >= LEAST_HELD and (bits_of(held) == bits_of(held)[0]).all():
-        value = _value_text(result.dtype, held[0])
-        saturates = result.dtype in _LIMITS and held[0] in _LIMITS[result.dtype]  # so other mistakes leave the same
+        value, kind = _value_text(result.dtype, held[0]), TYPES[result.dtype]
+        saturates = kind.is_integer and held[0] in (kind.least, kind.most)  # so other mistakes leave the same
         right = np.unique(result.expected[result.differs])
         few = len(right) < LEAST_HELD  # then the mistake may be one of arithmetic, such as a dead zone
         said = " or ".join(_value_text(result.dtype, each) for each in right) if few else ""
@@ -330,7 +326,7 @@ def _common_clue(result: Matrix, steps: np.ndarray, looked_at: int) -> Iterator[
     else:
         found, counts = np.unique(steps, return_counts=True)
     commonest = np.argsort(-counts, kind="stable")[:3]
-    is_float = result.dtype in _FRACTIONS
+    is_float = TYPES[result.dtype].is_float
     if counts[commonest].sum() < 0.75 * looked_at or (is_float and abs(found[commonest[0]]) > 64):
         return
     shares = [(step, _percent(count, looked_at)) for step, count in zip(found[commonest], counts[commonest].tolist())]
@@ -364,7 +360,7 @@ def _float_clue(result: Matrix, theirs: np.ndarray, expected: np.ndarray, of: in
     def near(fitted: np.ndarray) -> int:
         """Counts the elements that are given but for a few steps: rounded values do not give a factor more exactly."""
         largest = np.maximum(np.maximum(abs(theirs), abs(expected)), abs(fitted))
-        unit = np.frexp(largest)[1] - 1 - _FRACTIONS[result.dtype]
+        unit = np.frexp(largest)[1] - 1 - TYPES[result.dtype].mantissa
         return np.count_nonzero(abs(fitted - theirs) <= np.ldexp(4.0 if result.dtype == "float32" else 2.0, unit))
 
     fits: List[Tuple[np.ndarray, str]] = []
@@ -406,7 +402,7 @@ def _integer_clue(result: Matrix, points: np.ndarray, shift: float) -> Iterator[
 
     points: elements, and their values before rounding; shift: 128 if uint8 is made of int8."""
     codes, expected = (_numbers(result.dtype, each) - shift for each in result.pairs(points["at"]))
-    low, high = (limit - shift for limit in _LIMITS[result.dtype])
+    low, high = TYPES[result.dtype].least - shift, TYPES[result.dtype].most - shift
     taken = np.isfinite(points["t"]) & (codes > low) & (codes < high)
     t, codes, expected = points["t"][taken], codes[taken], expected[taken]
     of = len(t)
@@ -446,7 +442,7 @@ def _offset_clue(call: Call, y: Matrix) -> Iterator[str]:
     if not {"SCALE", "OFFSET"} <= names.keys() or given[names["OFFSET"]] is not None:
         return
     scales = arrays(given, (names["SCALE"],))[names["SCALE"]]
-    kind = "bfloat16" if scales.dtype == np.uint16 else scales.dtype.name
+    kind = NAMES[scales.dtype]
     channels = 1 if "GROUPS" in names else scales.size
     axis = given["axis"] if given.get("div_mode") or given.get("axis") == -2 else -1
 
@@ -456,7 +452,7 @@ def _offset_clue(call: Call, y: Matrix) -> Iterator[str]:
 
     theirs, expected = map(by_channel, (y.theirs, y.expected))
     units = to_float(scales) if "READS_NARROW" in call.operator.traits else 1
-    middle = {"uint8": 127.5}.get(y.dtype, 0)  # of the range, where values saturate least
+    middle = TYPES[y.dtype].most / 2 if TYPES[y.dtype].kind == "UNSIGNED" else 0  # of the range, where values saturate least
     nearest = np.where(np.isfinite(theirs - expected), abs(theirs - middle), np.inf).argmin(axis=0)
     apart = (theirs - expected)[nearest, np.arange(channels)]
     offsets = np.nan_to_num(np.rint(apart / units)).astype(np.float32)
@@ -574,7 +570,7 @@ def _value_clues(facts: Facts, result: Matrix) -> Iterator[str]:
     places = places[::1 + (len(places) - 1) // _MOST_DIFFERING]
     theirs, expected = result.pairs(places)
     steps = _orders(result.dtype, theirs) - _orders(result.dtype, expected)
-    if result.dtype not in _FRACTIONS:
+    if not TYPES[result.dtype].is_float:
         yield from _common_clue(result, steps, len(places))
         points = np.dtype([("at", np.uintp), ("t", np.float64)], align=True)
         yield from _integer_clue(result, np.frombuffer(facts["remainder"]["points"], points),

@@ -7,6 +7,7 @@ import struct
 import textwrap
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from npuquant_facts.dtypes import TYPES
 from npuquant_facts.operators import OPERATORS
 
 #: Facts of _native: a dictionary with the structure of the JSON, without words and formatted numbers.
@@ -36,9 +37,6 @@ def _plural(count: int, unit: str) -> str:
 
 # ---- values ----
 
-#: Of a floating-point type: its bits, and the decimal digits that tell its values apart.
-_FLOATS = {"float32": (32, 9), "float16": (16, 5), "bfloat16": (16, 4)}
-_SIGNED = {"int8": 8, "int32": 32, "quint4x2": 4, "count": 64}
 
 
 def _float(dtype: str, bits: int) -> float:
@@ -52,15 +50,16 @@ def _float(dtype: str, bits: int) -> float:
 
 def format_value(dtype: str, bits: int) -> str:
     """An element of a result: an integer; a float with its bits; a word's bits."""
-    if dtype in _FLOATS:
-        size, digits = _FLOATS[dtype]
+    kind = TYPES["int64" if dtype == "count" else dtype]
+    if kind.is_float:
+        size, digits = kind.bits, math.ceil(1 + (kind.mantissa + 1) * math.log10(2))  # which tell its values apart
         value = _float(dtype, bits)
         sign = "-" if value != value and bits >> (size - 1) else ""
         return f"{sign}{value:.{digits}g} (0x{bits:0{size // 4}X})"
-    if dtype in _SIGNED:
-        sign_bit = 1 << (_SIGNED[dtype] - 1)
+    if kind.kind == "SIGNED" or dtype == "count":
+        sign_bit = 1 << (kind.bits - 1)
         return str((bits ^ sign_bit) - sign_bit)
-    return f"0x{bits:016X}" if dtype in ("int64", "uint64") else str(bits)
+    return f"0x{bits:016X}" if kind.kind == "WORD" else str(bits)
 
 
 def _number(value: float) -> str:

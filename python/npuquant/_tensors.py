@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Protocol,
 
 import numpy as np
 
+from npuquant_facts.dtypes import TYPES, Type
 from npuquant_facts.operators import OPERATORS, extents
 
 from . import _native
@@ -36,22 +37,17 @@ Out = TypeVar("Out", bound=Union[np.ndarray, SupportsDLPack])
 class Result(NamedTuple):
     """The type of a result, or of an input that hard_inputs() makes."""
 
-    dtype: np.dtype
-    words: bool = False  # of eight int4
-
-    @property
-    def name(self) -> str:
-        """The name in messages and in the extension."""
-        return "quint4x2" if self.words else "bfloat16" if self.dtype == np.uint16 else self.dtype.name
+    name: str
+    dtype: np.dtype  # of a storage word
+    number: int  # in the extension
+    elements: int  # in a storage word
 
 
 Results = Dict[Any, Result]
-_NAMED: Results = {
-    **{name: Result(np.dtype(name)) for name in ("int8", "uint8", "int32", "int64", "uint64", "float16", "float32")},
-    "bfloat16": Result(np.dtype(np.uint16)),  # its bits
-    "quint4x2": Result(np.dtype(np.int32), True),
-}
-_NAMES = {result.dtype: name for name, result in _NAMED.items() if not result.words}
+_NAMED: Results = {name: Result(name, np.dtype(kind.stored), kind.number, kind.elements)
+                   for name, kind in TYPES.items()}
+#: Of the type of an array; uint16 has the bits of bfloat16.
+NAMES = {result.dtype: name for name, result in _NAMED.items() if result.elements == 1}
 # The numbers of PyTorch's scalar types, which torch_npu takes too: dst_type of npu_dynamic_quant_asymmetric() is one in
 # op_plugin/ops/opapi/DynamicQuantKernelNpuOpApi.cpp of Ascend/op-plugin, where int4 is that of quint4x2;
 # op_plugin/python/meta/_meta_registrations.py there lists them. AntiQuantKernelNpuOpApi.cpp and
@@ -90,11 +86,33 @@ def from_float(array: np.ndarray, kind: str) -> np.ndarray:
     return np.where(np.isnan(array), 0x7FC0, bits + 0x7FFF + (bits >> 16 & 1) >> 16).astype(np.uint16)
 
 
+def unpacked(stored: np.ndarray, kind: Type) -> np.ndarray:
+    """The values of storage words, in their order along the last dimension; of unsigned words, the bits of the values.
+    Where each word has one value, the array itself."""
+    if kind.elements == 1:
+        return stored
+    values = np.empty((*stored.shape, kind.elements), np.int8 if stored.dtype.kind == "i" else np.uint8)
+    last = kind.bits * (kind.elements - 1)
+    for n in range(kind.elements):
+        values[..., n] = stored << last - kind.bits * n >> last
+    return values.reshape(kind.in_values(stored.shape))
+
+
+def packed(values: np.ndarray, kind: Type) -> np.ndarray:
+    """Storage words of values, the first in the lowest bits of a word."""
+    if kind.elements == 1:
+        return values
+    word = np.dtype(kind.stored)
+    bits = (values.astype(np.uint8) & np.uint8((1 << kind.bits) - 1)).astype(f"u{word.itemsize}")
+    bits = bits.reshape(*kind.in_words(values.shape), kind.elements)
+    return np.bitwise_or.reduce(bits << np.arange(0, 8 * word.itemsize, kind.bits, bits.dtype), axis=-1).view(word)
+
+
 def _results(*names: str) -> Results:
     """The types of _NAMED with these names. The keys are the names, PyTorch's names for quantised types with the same
     bits, NumPy's types, and int4 for quint4x2, so that a usual type is found at once."""
     named = {name: _NAMED[name] for name in names}
-    quantised = {"q" + name: named[name] for name in names if name in ("int8", "uint8", "int32")}
+    quantised = {"q" + name: named[name] for name in names if TYPES[name].is_integer and TYPES[name].elements == 1}
     int4 = {"int4": named["quint4x2"]} if "quint4x2" in names else {}
     types = {getattr(np, name): named[name] for name in names if hasattr(np, name)}
     return {**named, **quantised, **int4, **types}
@@ -192,7 +210,7 @@ def output(out: Any, shape: Tuple[int, ...], dtype: np.dtype) -> Any:
         return maker.empty(shape if type(shape) is tuple else tuple(shape), dtype)
     array = out
     if type(out) is not np.ndarray or out.dtype != dtype:
-        if _native.torch_type(out) == _NAMES[dtype] and not out.requires_grad:
+        if _native.torch_type(out) == NAMES[dtype] and not out.requires_grad:
             return out
         array = to_array("out", out, write=True)
         if str(array.dtype) != dtype.name:
@@ -224,7 +242,9 @@ def outputs(operator: str, shape: Tuple[int, ...], kind: Result, out: Any, per_t
     """The memory of an operator's results, of which the first is of this type: new ones, or those of out. The shape
     is that of the data in values; see extents() for what else the shapes depend on."""
     results, maker = OPERATORS[operator].results, _maker(out)
-    first = (*shape[:-1], shape[-1] // 8) if maker is not None and kind.words and shape else shape
+    first = shape
+    if maker is not None and kind.elements > 1 and shape:
+        first = (*shape[:-1], shape[-1] // kind.elements)
     if len(results) == 1:
         return (output(out, first, kind.dtype) if maker is None else maker.empty(tuple(first), kind.dtype),)
     others = extents(results[1].shape, shape, (), per_tensor, block)  # all others have this shape

@@ -7,6 +7,8 @@ import contextvars
 import operator
 from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
 
+from npuquant_facts.dtypes import NUMBERED, Type
+
 from . import _native
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
@@ -40,12 +42,12 @@ class Kept(NamedTuple):
     name: str
     call: Any  # for _native
     function: Any  # of _native
-    arguments: Tuple[Any, ...]  # the inputs and options, the result, and whether it is words
+    arguments: Tuple[Any, ...]  # the inputs and options, the results, and the number of the first one's type
 
     @property
-    def words(self) -> bool:
-        """Whether the result is words of eight int4."""
-        return bool(self.arguments[-1])
+    def result(self) -> Type:
+        """The type of the first result."""
+        return NUMBERED[self.arguments[-1]]
 
 
 _kept: contextvars.ContextVar[Optional[List[Kept]]] = contextvars.ContextVar("npuquant_kept", default=None)
@@ -63,7 +65,7 @@ def keeping() -> Iterator[List[Kept]]:
 
 
 def run(function: Any, *arguments: Any) -> None:
-    """Calls an operator of _native; the last of the arguments is whether the result is words of eight int4."""
+    """Calls an operator of _native; the last of the arguments is the number of the first result's type."""
     kept = _kept.get()
     if kept is None:
         function(*arguments, _threads)
@@ -76,4 +78,4 @@ def keep(name: str, call: Any) -> None:
     """Keeps a call of an operator that is computed here, by the name of its function."""
     kept = _kept.get()
     if kept is not None:
-        kept.append(Kept(name, call, None, (False,)))
+        kept.append(Kept(name, call, None, ()))

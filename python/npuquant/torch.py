@@ -22,6 +22,7 @@ except ImportError as error:
     raise ImportError(f"npuquant.torch: PyTorch cannot be imported ({error}; Debian: python3-torch)") from error
 from torch import Tensor
 
+from npuquant_facts.dtypes import TYPES
 from npuquant_facts.operators import OPERATORS, extents
 
 from . import _native
@@ -115,9 +116,9 @@ def _shapes(name: str, operator: str = "") -> Callable[..., Any]:
             given["block"] = of_arrays._block(a.col_block_size, a.round_mode, a.row_block_size, a.dst_type_max)
         shape = x.shape
         if x.dtype == torch.int32 and "quint4x2" in facts.inputs[0].types:
-            shape = (*shape[:-1], 8 * shape[-1])
-        first = (*shape[:-1], shape[-1] // 8) if kind.words else shape
-        y = x.new_empty(first, dtype=torch.int32 if kind.words else getattr(torch, kind.name))
+            shape = TYPES["quint4x2"].in_values(shape)
+        word = kind.name if kind.elements == 1 else TYPES[kind.name].stored
+        y = x.new_empty(TYPES[kind.name].in_words(shape), dtype=getattr(torch, word))
         others = [x.new_empty(extents(tensor.shape, shape, **given), dtype=torch.float32) for tensor in facts.results[1:]]
         return (y, *others) if others else y
 

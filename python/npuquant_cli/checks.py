@@ -6,12 +6,11 @@ import argparse
 import math
 from typing import Any, Mapping, Sequence
 
+from npuquant_facts.dtypes import FLOATS, TYPES, WORDS
 from npuquant_facts.operators import OPERATORS
 
 from .errors import CommandError
 
-FLOATS = ("float32", "float16", "bfloat16")
-WORDS = ("int64", "uint64")
 MOST_VALUES = 2**20  # of hard inputs
 MOST_ELEMENTS = 64  # that --at names
 
@@ -114,9 +113,10 @@ def check_hard_inputs(arguments: argparse.Namespace, required: Sequence[str]) ->
             raise CommandError(f"--without: {name} is required")
     if math.prod(shape) > MOST_VALUES:
         raise CommandError(f"--shape: has more values than {MOST_VALUES}; expected fewer")
-    if "quint4x2" in (arguments.type.get("x"), arguments.dtype) and shape[-1] % 8 != 0:
-        raise CommandError(f"--shape: dimension {len(shape) - 1} is {shape[-1]}; expected a multiple of 8, as words "
-                           "hold eight int4")
+    elements = max(TYPES[name].elements for name in (arguments.type.get("x"), arguments.dtype, "int8") if name in TYPES)
+    if shape[-1] % elements != 0:
+        raise CommandError(f"--shape: dimension {len(shape) - 1} is {shape[-1]}; expected a multiple of {elements}, "
+                           "as words hold eight int4")
 
 
 def check_stdin(arguments: argparse.Namespace) -> None:

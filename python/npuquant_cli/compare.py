@@ -10,17 +10,14 @@ import numpy as np
 
 from npuquant._remainder import float_orders
 from npuquant._report import format_value
+from npuquant._tensors import unpacked
+from npuquant_facts.dtypes import TYPES, WORDS
 
-from .checks import WORDS
 from .files import Tensor
 
 #: How many elements are compared at a time. A block and what is computed of it fit in a cache. With larger arrays the
 #: C library takes their memory from the system each time.
 _BLOCK = 2**14
-#: The bits of a value. A quint4x2 word has eight.
-_WIDTHS = {"float32": 32, "float16": 16, "bfloat16": 16, "int8": 8, "uint8": 8, "int32": 32, "quint4x2": 4,
-           "int64": 64, "uint64": 64}
-_INFINITY = {"float32": 0x7F800000, "float16": 0x7C00, "bfloat16": 0x7F80}
 
 _OFFSET_BITS = 0x1FF << 37
 #: The parts of a word of trans-quant-param.
@@ -50,16 +47,12 @@ def _bits(array: np.ndarray) -> np.ndarray:
 
 def _order(dtype: str, bits: np.ndarray) -> np.ndarray:
     """Numbers the values in their order, so that neighbours differ by 1 and both zeros are 0: an integer is itself."""
-    sign = 1 << _WIDTHS[dtype] - 1
-    if dtype in _INFINITY:
+    kind = TYPES[dtype]
+    if kind.is_float:
         return float_orders(bits)
+    sign = 1 << kind.bits - 1
     order = bits.astype(np.int64)
-    return order if dtype == "uint8" else (order ^ sign) - sign
-
-
-def _int4(words: np.ndarray) -> np.ndarray:
-    """The bits of the eight values of each word."""
-    return (words[:, np.newaxis] >> np.arange(0, 32, 4, dtype=np.uint32) & 15).astype(np.uint8)
+    return order if kind.kind == "UNSIGNED" else (order ^ sign) - sign
 
 
 def _mix(values: np.ndarray) -> np.ndarray:
@@ -233,10 +226,8 @@ class Comparison:
         self._tolerance = tolerance
         self._is_parameter = is_parameter
         self._our_name, self._their_name = our_name, their_name
-        #: In values: a quint4x2 word has eight.
-        self._shape = ours.array.shape
-        if ours.dtype == "quint4x2":
-            self._shape = (*self._shape[:-1], self._shape[-1] * 8)
+        self._kind = TYPES[ours.dtype]
+        self._shape = self._kind.in_values(ours.array.shape)
         self._elements = prod(self._shape)
         #: The number of elements that differ beyond the tolerance.
         self.differ = 0
@@ -248,7 +239,7 @@ class Comparison:
 
     @property
     def _is_float(self) -> bool:
-        return self._dtype in _INFINITY
+        return self._kind.is_float
 
     @property
     def _unit(self) -> str:
@@ -267,10 +258,10 @@ class Comparison:
                 continue
             ours, theirs = ours[places], theirs[places]
             places += start
-            if self._dtype == "quint4x2":
-                ours, theirs = _int4(ours), _int4(theirs)
+            if self._kind.elements > 1:
+                ours, theirs = unpacked(ours, self._kind), unpacked(theirs, self._kind)
                 differ = ours != theirs
-                places = (8 * places[:, np.newaxis] + np.arange(8))[differ]
+                places = (self._kind.elements * places[:, np.newaxis] + np.arange(self._kind.elements)).ravel()[differ]
                 ours, theirs = ours[differ], theirs[differ]
             yield places, ours, theirs
 
@@ -282,7 +273,7 @@ class Comparison:
         steps = their_order - our_order
         if not self._is_float:
             return _Differences(places, ours, theirs, steps, np.zeros(places.size, bool))
-        infinity = _INFINITY[self._dtype]
+        infinity = self._kind.infinity
         sizes = np.abs(our_order), np.abs(their_order)
         found = _Differences(places, ours, theirs, steps, np.maximum(*sizes) >= infinity)
         if not self._is_parameter:

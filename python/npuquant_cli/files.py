@@ -28,9 +28,9 @@ from typing import (IO, Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, 
 import numpy as np
 
 from npuquant._report import format_value
-from npuquant._tensors import to_float
+from npuquant._tensors import packed, to_float
+from npuquant_facts.dtypes import FLOATS, TYPES, WORDS
 
-from .checks import FLOATS, WORDS
 from .errors import CommandError, printable, reason
 
 #: NumPy's stubs give these functions no types.
@@ -42,12 +42,9 @@ _DTYPES = {
     "u2": "bfloat16", "i2": "bfloat16", "V2": "bfloat16",
 }
 #: NumPy's name of each type as results are stored.
-_STORED = {**{dtype: stored for stored, dtype in _DTYPES.items()}, "bfloat16": "u2", "quint4x2": "i4", "int4": "i4"}
+_STORED = {name: np.dtype(kind.stored).str[1:] for name, kind in TYPES.items()}
+_STORED["int4"] = _STORED["quint4x2"]
 
-#: The least and the greatest value of the types of codes.
-_RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-2**31, 2**31 - 1), "quint4x2": (-8, 7)}
-#: How many elements a file may have for each word of quint4x2: words, bytes of two values, or values.
-_PARTS = {1: ("int32",), 4: ("int8", "uint8"), 8: tuple(_DTYPES.values())}
 
 _EXPECTED_TYPES = "expected one of " + " ".join(_DTYPES)
 _MOST_DIMENSIONS = 8
@@ -305,7 +302,7 @@ def _of_values(values: np.ndarray, dtype: str) -> np.ndarray:
     """Values in a type that has them; others become anything."""
     if dtype == "bfloat16":
         return np.asarray(values.astype("f4", copy=False).view("u4") >> 16).astype("u2")
-    return values.astype("i1" if dtype == "quint4x2" else _STORED[dtype], copy=False)
+    return values.astype("i1" if TYPES[dtype].elements > 1 else _STORED[dtype], copy=False)
 
 
 def convert(file: File, dtype: str) -> None:
@@ -316,9 +313,8 @@ def convert(file: File, dtype: str) -> None:
     values = _values(file.array, file.dtype)
     with np.errstate(all="ignore"):  # an overflow is not exact
         converted = _of_values(values, dtype)
-        if dtype in _RANGES:
-            least, most = _RANGES[dtype]
-            exact = (values >= least) & (values < most + 1) & (values == np.trunc(values))
+        if TYPES[dtype].is_integer:
+            exact = (values >= TYPES[dtype].least) & (values < TYPES[dtype].most + 1) & (values == np.trunc(values))
         elif file.dtype in FLOATS:
             exact = _values(converted, dtype).view("u4") == values.view("u4")
         else:  # float64 does not tell larger integers apart
@@ -411,11 +407,15 @@ def take(file: File, dtype: str, shape: Sequence[int], name: str, layout: Option
     """
     given = file.array.shape
     found: Dict[str, _Order] = {}
-    # Of quint4x2, a file may have words, bytes of two values, or values: so many for each word.
-    parts = [part for part, dtypes in _PARTS.items() if file.dtype in dtypes] if dtype == "quint4x2" else [1]
+    # Where a word has several values, a file may have words, bytes, or values: so many for each word.
+    kind, word = TYPES[dtype], np.dtype(TYPES[dtype].stored)
+    parts = [1]
+    if kind.elements > 1:
+        holders = {1: (kind.stored,), word.itemsize: ("int8", "uint8"), kind.elements: tuple(_DTYPES.values())}
+        parts = [part for part, dtypes in holders.items() if file.dtype in dtypes]
     for part in parts:
         wanted = [*shape[:-1], shape[-1] * part] if part > 1 else list(shape)
-        found = layouts(given, wanted, 32 // np.dtype(_STORED[dtype]).itemsize * part)
+        found = layouts(given, wanted, 32 // word.itemsize * part)
         if found:
             break
     is_unnamed = file.dtype == "bfloat16" != dtype and not file.is_bfloat16
@@ -429,14 +429,15 @@ def take(file: File, dtype: str, shape: Sequence[int], name: str, layout: Option
                            + " or ".join(f"--layout {word}" for word in found))
     default = "reshaped" if plain else next(iter(found))
     chosen = layout if layout and layout in found else default
-    has = dtype if part == 1 and dtype in ("quint4x2", *WORDS) else file.dtype
-    if part == 8 or part == 1 and has != dtype:
+    has = dtype if part == 1 and (kind.elements > 1 or dtype in WORDS) else file.dtype
+    has_values = part == kind.elements
+    if has_values and has != dtype:
         convert(file, dtype)
     array = found[chosen].read(file.array).reshape(wanted)
-    if part == 8:
-        array = array[..., ::2] & 15 | array[..., 1::2] << 4
-    if part > 1:
-        array = np.ascontiguousarray(array).view("<i4").astype("i4", copy=False)
+    if has_values:
+        array = packed(array, kind)
+    elif part > 1:
+        array = np.ascontiguousarray(array).view(word.newbyteorder("<")).astype(word, copy=False)
     file.array, file.dtype = array, dtype
     if has != dtype or list(given) != list(shape) or chosen == "transposed":
         file.taken = (f"{file.path}: {has} {show_shape(given)}, taken as {dtype} "

@@ -13,15 +13,12 @@ import numpy as np
 
 import npuquant
 from npuquant import _report
+from npuquant._tensors import NAMES
 
 from . import files, options
 from .errors import CommandError, print_text, printable
 from .files import Tensor
 from .run import EQUAL, RESULTS, function_of, python_arguments, run_operator, settings_of
-
-
-def _dtype(array: np.ndarray) -> str:
-    return "bfloat16" if array.dtype == np.uint16 else array.dtype.name
 
 
 def _entry(name: str, array: np.ndarray, dtype: str) -> Dict[str, Any]:
@@ -58,7 +55,7 @@ def make_hard_inputs(given: argparse.Namespace) -> int:
         words = str(error)
         raise CommandError(f"--{words}" if words.startswith(("shape:", "without:")) else words) from None
     results = results if isinstance(results, tuple) else (results,)
-    inputs = {names[python_name]: Tensor(array, given.type.get(names[python_name]) or _dtype(array))
+    inputs = {names[python_name]: Tensor(array, given.type.get(names[python_name]) or NAMES[array.dtype])
               for python_name, array in hard.inputs.items()}
     folder = given.output
     manifest = {

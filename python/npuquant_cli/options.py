@@ -12,6 +12,7 @@ from typing import AbstractSet, Any, Callable, List, Mapping, NamedTuple, NoRetu
 
 from npuquant_facts import VERSION
 from npuquant_facts import operators as facts
+from npuquant_facts.dtypes import FLOATS, TYPES
 
 from . import checks
 from .errors import CommandError
@@ -227,7 +228,7 @@ ALL = frozenset(OPERATORS)
 SCALES = _with_result("scale", "float32")
 OFFSETS = _with_result("offset", "float32")
 INTEGER_RESULTS = _with_result("y", "int8", "int32") | {"quant-matmul"}
-FLOAT_RESULTS = _with_result("y", *checks.FLOATS) | {"quant-matmul"}
+FLOAT_RESULTS = _with_result("y", *FLOATS) | {"quant-matmul"}
 CAUSES = frozenset(MODES)
 
 _SUMS = "the sums: i4, [..., N]"
@@ -387,7 +388,6 @@ RESULTS = {
 #: Options that no mode has: there all differences count, and no time is printed.
 NOT_IN_MODES = {"max-diff", "max-ulp", "max-diffs", "repeat"}
 MOST_INDICES = 8
-DTYPES = ("float32", "float16", "bfloat16", "int8", "uint8", "int32", "int64", "uint64", "quint4x2")
 #: What a word stands for, if not for itself.
 MEANINGS: Mapping[str, object] = {"true": True, "false": False, "0": 0, "1": 1, "int4": "quint4x2"}
 
@@ -496,8 +496,8 @@ def read_types(row: Row, inputs: Sequence[str], text: str) -> List[Tuple[str, ob
         name = read_input(inputs, name)
         if not equals:
             raise argparse.ArgumentTypeError(f"no type given for {name}; expected {name}=TYPE")
-        if dtype not in (*DTYPES, "int4"):
-            expected = ", ".join(DTYPES[:-1])
+        if dtype not in (*TYPES, "int4"):
+            expected = ", ".join(name for name in TYPES if TYPES[name].elements == 1)
             raise argparse.ArgumentTypeError(
                 f"{name}: there is no type '{dtype}'; expected {expected} or quint4x2 (int4)")
         types.append((name, MEANINGS.get(dtype, dtype)))

@@ -17,6 +17,7 @@ import numpy as np
 
 import npuquant
 from npuquant import _diagnosis, _library, _native, _report
+from npuquant_facts.dtypes import FLOATS, TYPES, WORDS
 
 from . import checks, compare, files, info, options
 from .errors import CommandError, print_text
@@ -148,11 +149,13 @@ def _fits(file: File, ours: Tensor, dtype: str) -> bool:
     shape = _shape_in_values(ours.array, ours.dtype)
     if dtype in (ours.dtype, "int4"):  # int4 is another name
         return False
-    if dtype == "quint4x2":  # words
-        return file.dtype == "int32" and 8 * file.array.size == prod(shape) and shape[-1] % 8 == 0
+    kind = TYPES[dtype]
+    if kind.elements > 1:  # words
+        return file.dtype == kind.stored and tuple(shape) == kind.in_values(kind.in_words(shape)) and (
+            kind.elements * file.array.size == prod(shape))
     has_values = file.dtype != "bfloat16" or file.is_bfloat16
     return file.array.size == prod(shape) and (file.dtype == dtype or (
-        has_values and dtype not in checks.WORDS and _is_exact(file, dtype) and not _is_exact(file, ours.dtype)))
+        has_values and dtype not in WORDS and _is_exact(file, dtype) and not _is_exact(file, ours.dtype)))
 
 
 def _hint(given: argparse.Namespace, name: str, ours: Tensor, theirs: File) -> str:
@@ -160,7 +163,7 @@ def _hint(given: argparse.Namespace, name: str, ours: Tensor, theirs: File) -> s
     choices = next(row.value for row in options.ROWS if row.name == "dtype" and given.command in row.commands)
     for dtype in choices.split("|") if choices and name == "y" else ():
         if _fits(theirs, ours, dtype):
-            words = dtype == "quint4x2"
+            words = TYPES[dtype].elements > 1
             return (f"; if the file has {'words of eight int4' if words else dtype}, say --dtype {dtype}"
                     + " --div-mode false" * (words and given.div_mode is not None))
     return _bits_hint(options.RESULTS[name][1], theirs)
@@ -178,10 +181,7 @@ def _fit(given: argparse.Namespace, name: str, ours: Tensor, theirs: File) -> No
 
 
 def _shape_in_values(array: np.ndarray, dtype: str) -> List[int]:
-    shape = list(array.shape)
-    if dtype == "quint4x2":
-        shape[-1] *= 8
-    return shape
+    return list(TYPES[dtype].in_values(array.shape))
 
 
 def _token_scales(x1: np.ndarray, x2: np.ndarray, scales: np.ndarray) -> np.ndarray:
@@ -254,7 +254,7 @@ def _summary(given: argparse.Namespace, call: Call, inputs: Dict[str, File]) -> 
 
 def _comparison(given: argparse.Namespace, ours: Tensor, theirs: Tensor, **details: Any) -> compare.Comparison:
     """With the tolerance for the type."""
-    tolerance = given.max_ulp if ours.dtype in checks.FLOATS else given.max_diff
+    tolerance = given.max_ulp if ours.dtype in FLOATS else given.max_diff
     return compare.Comparison(ours, theirs, tolerance or 0, **details)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, FrozenSet, NamedTuple, Optional, Sequence, Tuple
 
+from .dtypes import TYPES
 from ._rows import OPERATORS as _OPERATORS, OPTIONS as _OPTIONS, RULES, SHAPES
 
 
@@ -41,8 +42,8 @@ class Operator(NamedTuple):
     traits: FrozenSet[str]  # what follows from the others, see _operator()
 
 
-#: The types, in the order in which messages and helps name those of a result.
-_TYPES = ("int8", "float16", "bfloat16", "float32", "uint8", "int32", "int64", "uint64", "quint4x2")
+#: The types, in the order in which messages and helps name those of a result: the usual ones first.
+_TYPES = list(dict.fromkeys(("int8", "float16", "bfloat16", "float32", *TYPES)))
 
 
 def _operator(name: str, rows: Sequence[Sequence[Any]], options: Sequence[str]) -> Operator:
