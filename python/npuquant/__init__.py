@@ -34,16 +34,17 @@ except ImportError as error:
     ) from error
 from . import testing
 from ._arguments import ArgumentError, ArgumentTypeError
-from ._diagnosis import diagnose, explain, hard_inputs, hypotheses
-from ._experts import (npu_moe_finalize_routing, npu_moe_init_routing_v2, npu_moe_re_routing, npu_moe_token_unpermute)
-from ._grouped import npu_grouped_matmul
+from ._causes.diagnosis import diagnose, explain, hard_inputs, hypotheses
 from ._library import NpuquantError, available_backends, backend, set_backend, version
-from ._moves import npu_moe_compute_expert_tokens, npu_moe_init_routing, npu_moe_token_permute
 from ._operators import (dequant, npu_anti_quant, npu_dynamic_block_quant, npu_dynamic_quant,
                          npu_dynamic_quant_asymmetric, npu_group_quant, npu_quant_matmul, npu_quant_scatter,
                          npu_quantize, npu_trans_quant_param, requant, row_quant)
+from ._serving.experts import (npu_moe_finalize_routing, npu_moe_init_routing_v2, npu_moe_re_routing,
+                               npu_moe_token_unpermute)
+from ._serving.grouped import npu_grouped_matmul
+from ._serving.moves import npu_moe_compute_expert_tokens, npu_moe_init_routing, npu_moe_token_permute
+from ._serving.unset import unset
 from ._threads import get_num_threads, set_num_threads
-from ._unset import unset
 
 __all__ = [
     "ArgumentError",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What _native.c, _cause.c and _info.c have.
+# What _native.c, _causes/cause.c and _info.c have.
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np

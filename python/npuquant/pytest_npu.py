@@ -74,7 +74,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 def npu() -> Iterator[Any]:
     """torch_npu for one test. After the test, values and strict are as before the test's own npu.install()."""
     from . import torch_npu
-    from . import _unset
+    from ._serving import unset as _unset
     from ._torch.chosen import chosen
 
     former = {"values": chosen.values, "strict": chosen.strict, "unset": _unset.chosen.unset}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Optional, Sequence, Union
 
-from ._diagnosis import Operator, diagnose
 from ._arguments import shown
+from ._causes.diagnosis import Operator, diagnose
 from ._tensors import TensorLike
 
 __tracebackhide__ = True  # pytest shows the line that calls the package

@@ -29,9 +29,9 @@ from . import _native
 from . import _operators as of_arrays
 from ._arguments import ArgumentError, ArgumentTypeError, Refusal, check_quant_matmul, names_operator
 from ._library import NpuquantError
-from ._shapes import QUANT_SCATTER, UNDEFINED, bound, quant_matmul_undefined, quant_scatter_checks
 from ._tensors import (FLOATING, PRODUCTS, QUANTISED, Result, Results, Unknown, described, result_of, result_type,
                        words_shape)
+from ._torch.arguments import QUANT_SCATTER, UNDEFINED, bound, quant_matmul_undefined, quant_scatter_checks
 from ._torch.chosen import chosen
 from ._torch.registered import operator_of, refuse_none, register, renamed
 from ._torch.tensors import NEW, array_of, tensor_of

@@ -8,8 +8,8 @@ from typing import Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 
-from npuquant._remainder import float_orders
-from npuquant._report import format_value
+from npuquant._causes.remainder import float_orders
+from npuquant._causes.reports import format_value
 from npuquant._tensors import unpacked
 from npuquant_facts.dtypes import TYPES, WORDS
 

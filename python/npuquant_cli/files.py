@@ -27,7 +27,7 @@ from typing import (IO, Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, 
 
 import numpy as np
 
-from npuquant._report import format_value
+from npuquant._causes.reports import format_value
 from npuquant._tensors import packed, to_float
 from npuquant_facts.dtypes import FLOATS, TYPES, WORDS
 

@@ -12,7 +12,7 @@ from typing import Any, Dict, Sequence
 import numpy as np
 
 import npuquant
-from npuquant import _report
+from npuquant._causes import reports
 from npuquant._tensors import NAMES
 
 from . import files, options
@@ -81,7 +81,7 @@ def make_hard_inputs(given: argparse.Namespace) -> int:
             outputs.add(paths[name], tensor.array)
         outputs.add_text(manifest_path, json.dumps(manifest, indent=2) + "\n")
         if not given.quiet and not given.json:
-            print_text(f"{printable(folder)}: {_report.mistakes_text(manifest['mistakes'])}\n")
+            print_text(f"{printable(folder)}: {reports.mistakes_text(manifest['mistakes'])}\n")
         outputs.commit()
     if not given.run:
         return EQUAL

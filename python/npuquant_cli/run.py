@@ -16,7 +16,8 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, TextIO
 import numpy as np
 
 import npuquant
-from npuquant import _diagnosis, _library, _native, _report
+from npuquant import _library, _native
+from npuquant._causes import diagnosis, reports
 from npuquant_facts.dtypes import FLOATS, TYPES, WORDS
 
 from . import checks, compare, files, info, options
@@ -38,7 +39,7 @@ DTYPES = ("dtype", "dst_dtype", "dst_type", "output_dtype")
 
 def function_of(command: str) -> Callable[..., Any]:
     """The function of the package that a command calls."""
-    return _diagnosis.function_of(command.replace("-", "_"))
+    return diagnosis.function_of(command.replace("-", "_"))
 
 
 def python_arguments(command: str, values: Mapping[str, Any]) -> Dict[str, Any]:
@@ -270,9 +271,9 @@ def _compare_outputs(given: argparse.Namespace, call: Call, expected: Dict[str, 
         return status
     if given.admissible:
         found = npuquant.diagnose(call.actual(expected), call.function, **call.arguments)
-        print_text(f"{_report.verdict_text(found._facts)}\n", stream)
+        print_text(f"{reports.verdict_text(found._facts)}\n", stream)
         return _status(given, found.verdict)
-    for line in _diagnosis.admission_lines(call.actual(expected), call.function, **call.arguments):
+    for line in diagnosis.admission_lines(call.actual(expected), call.function, **call.arguments):
         print_text(f"{line}\n", stream)
     return status
 
@@ -402,11 +403,11 @@ def choose_backend(name: str) -> None:
 
 
 def list_hypotheses(given: argparse.Namespace) -> int:
-    table = _diagnosis.hypotheses_table()
+    table = diagnosis.hypotheses_table()
     if given.json:
-        print_text(json.dumps(_report.hypotheses_json(table, options.OPERATORS, given.operator)) + "\n")
+        print_text(json.dumps(reports.hypotheses_json(table, options.OPERATORS, given.operator)) + "\n")
     else:
-        print_text(_report.hypotheses_text(table, options.OPERATORS, given.operator) + "\n")
+        print_text(reports.hypotheses_text(table, options.OPERATORS, given.operator) + "\n")
     return EQUAL
 
 

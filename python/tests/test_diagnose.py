@@ -18,14 +18,15 @@ import numpy_operators as expected
 import pytest
 from calls import Call, usual
 from kernels import run
-from npuquant import _diagnosis, _native, _threads, testing
+from npuquant import _native, _threads, testing
+from npuquant._causes import diagnosis as _diagnosis
 from npuquant_cli import compare
 from npuquant_cli.files import Tensor
 from npuquant_facts import operators
 from numpy_operators import f4
 from test_tensors import Forwarder, Producer
 
-OPERATORS = {name: getattr(npuquant, name) for name in npuquant._diagnosis._steps()}
+OPERATORS = {name: getattr(npuquant, name) for name in _diagnosis._steps()}
 #: On hard inputs.
 CALLS = [(usual(name).function.__name__, usual(name).hard_call) for name in operators.OPERATORS]
 CALLS += [(name, npuquant.hard_inputs(name, shape, **arguments).call) for name, shape, arguments in (

@@ -10,7 +10,8 @@ import pytest
 
 import npuquant
 import numpy_operators as expected
-from npuquant import _unset, unset
+from npuquant import unset
+from npuquant._serving import unset as _unset
 from npuquant_facts.operators import OPTIONS
 from npuquant.testing import assert_equal
 from numpy_operators import f4, floats, rng, round_to

@@ -7,7 +7,8 @@ import re
 import numpy as np
 import npuquant
 import pytest
-from npuquant import _native, _report, _threads
+from npuquant import _native, _threads
+from npuquant._causes import reports as _report
 
 X = np.float32([[5.5, 7.25, 11, 22]])
 CALL = "npu_quantize", X, np.ones(1, np.float32), None, np.int8

@@ -290,13 +290,13 @@ def as_memory(value):
 def test_inputs_and_results_are_not_copied(monkeypatch):
     """The library reads and writes the tensors' own memory, in its strides, of bfloat16 too."""
     seen = []
-    real = npuquant.run
+    real = npuquant._operators.run
 
     def recording(function, *arguments):
         seen.extend(as_memory(value) for value in arguments if isinstance(value, (np.ndarray, torch.Tensor)))
         return real(function, *arguments)
 
-    monkeypatch.setattr(npuquant, "run", recording)
+    monkeypatch.setattr(npuquant._operators, "run", recording)
     storage = torch.randn(40, 33).bfloat16()
     x, scale = storage[2::3, 1:].t(), torch.nn.Parameter(torch.rand(13).bfloat16())
     y = operators.npu_quantize(x, scale, None, torch.qint8)

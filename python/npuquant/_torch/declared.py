@@ -16,13 +16,13 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 import torch
 from torch import Tensor
 
-from .. import _experts, _grouped, _moves
 from .._arguments import (_PRODUCTS_ON_DEVICE, ArgumentError, ArgumentTypeError, _ceiling, _check_product_types,
                           _dimensions, _expect, _of, _one_of, _shape, _shapes, _type_of, is_transposed, listed,
                           names_operator, shown)
-from .._shapes import _BYTES, _name, _stored, QUANT_SCATTER, UNDEFINED, bound, quant_scatter_checks
+from .._serving import experts as _experts, grouped as _grouped, moves as _moves
 from .._tensors import FLOAT4
 from . import near as _near
+from .arguments import _BYTES, _name, _stored, QUANT_SCATTER, UNDEFINED, bound, quant_scatter_checks
 from .chosen import by_a_test, chosen, expect_strictly as _strict
 from .registered import operator_of, refuse_none, register
 from .tensors import array_of, tensor_of

@@ -23,8 +23,8 @@ from torch.nn.functional import silu as _silu
 
 from .._arguments import listed
 from .._operators import row_quant
-from .._shapes import _name
-from .._unset import mark
+from .._serving.unset import mark
+from .arguments import _name
 from .chosen import chosen
 from .tensors import array_of
 

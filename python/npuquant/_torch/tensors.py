@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._serving.unset import mark_copy
 from .._tensors import FLOATING, INPUTS, Maker, Unknown
-from .._unset import mark_copy
 
 _BITS = FLOATING["bfloat16"].dtype
 _OF_NUMPY = {result.dtype: getattr(torch, result.name) for result in INPUTS.values()

@@ -14,10 +14,10 @@ from typing import Any, Callable, Optional, Sequence, Tuple
 
 from .. import torch as operators
 from .._arguments import ArgumentTypeError, _dimensions, _expect, _of, as_annotated, names_operator, shown
+from .._serving.unset import unset
 from .._tensors import DEVICE_TYPES
 from .._torch.chosen import expect_strictly
 from .._torch.registered import LIBRARY, operator_of, refuse_none
-from .._unset import unset
 import torch  # after the lines above, whose error says how to get it
 
 from . import npu

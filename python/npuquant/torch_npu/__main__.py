@@ -13,8 +13,8 @@ from typing import Optional, Type
 import npuquant
 from npuquant_facts.operators import OPTIONS
 
+from .._serving.unset import FILLS
 from .._torch.chosen import VALUES
-from .._unset import FILLS
 from . import install
 
 

@@ -16,11 +16,11 @@ import torch
 
 from npuquant_facts import operators as facts
 
-from .. import _unset
 from .. import torch as operators
 from .._arguments import ArgumentTypeError, Refusal, listed
-from .._shapes import UNDEFINED, quant_matmul_undefined
+from .._serving import unset as _unset
 from .._tensors import ON_DEVICE, result_type
+from .._torch.arguments import UNDEFINED, quant_matmul_undefined
 from .._torch.chosen import VALUES, chosen
 from .._torch.registered import Operator, OperatorOnSelf, renamed
 from . import npu

@@ -8,10 +8,10 @@ import numpy as np
 
 from npuquant_facts.dtypes import TYPES
 
-from ._operators import npu_quantize
-from ._remainder import LEAST_HELD, Call, Scales, Word, are_same, lines_of, values_of
-from ._report import Facts, lines_text
-from ._tensors import arrays
+from .._operators import npu_quantize
+from .._tensors import arrays
+from .remainder import LEAST_HELD, Call, Scales, Word, are_same, lines_of, values_of
+from .reports import Facts, lines_text
 
 #: Values at most that are made for all groups.
 _MOST_MADE = 2**24

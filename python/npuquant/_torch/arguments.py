@@ -8,8 +8,8 @@ from typing import Any, Dict, Sequence
 import torch
 from torch import Tensor
 
-from ._arguments import _ceiling, _expect, _shape, check_quant_scatter, is_transposed
-from ._tensors import DEVICE_TYPES, FLOAT4, INT8, _NUMBERS, described, result_type
+from .._arguments import _ceiling, _expect, _shape, check_quant_scatter, is_transposed
+from .._tensors import DEVICE_TYPES, FLOAT4, INT8, _NUMBERS, described, result_type
 
 
 def bound(schema: Any, values: Sequence[Any], keywords: Dict[str, Any]) -> SimpleNamespace:

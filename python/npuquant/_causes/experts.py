@@ -15,15 +15,15 @@ import numpy as np
 
 from npuquant_facts.operators import OPTIONS
 
-from . import _native
-from ._arguments import _type_of
-from ._experts import (ReRouting, Routing, Sums, _count_tokens, experts_of, npu_moe_finalize_routing,
-                       npu_moe_init_routing_v2, npu_moe_re_routing, npu_moe_token_unpermute, re_route, route)
-from ._grouped import Grouped, is_stacked, npu_grouped_matmul, plan
-from ._operators import row_quant
-from ._remainder import Matrix, bits_of, constant_lines, float_orders, lines_of, moved_lines, values_of
-from ._tensors import from_float, to_float
-from ._threads import get_num_threads, keeping
+from .. import _native
+from .._arguments import _type_of
+from .._operators import row_quant
+from .._serving.experts import (ReRouting, Routing, Sums, _count_tokens, experts_of, npu_moe_finalize_routing,
+                                npu_moe_init_routing_v2, npu_moe_re_routing, npu_moe_token_unpermute, re_route, route)
+from .._serving.grouped import Grouped, is_stacked, npu_grouped_matmul, plan
+from .._tensors import from_float, to_float
+from .._threads import get_num_threads, keeping
+from .remainder import Matrix, bits_of, constant_lines, float_orders, lines_of, moved_lines, values_of
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 

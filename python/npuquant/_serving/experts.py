@@ -14,12 +14,12 @@ import numpy as np
 
 from npuquant_facts.dtypes import FLOATS
 
-from . import _native
-from ._arguments import _ceiling, _expect, _of, _one_of, _options, _shape, _type_of, listed
-from ._operators import npu_quantize, row_quant
-from ._tensors import FLOAT4, INPUTS, TensorLike, arrays, described, from_float, name_of, to_float
-from ._threads import keep
-from ._unset import mark
+from .. import _native
+from .._arguments import _ceiling, _expect, _of, _one_of, _options, _shape, _type_of, listed
+from .._operators import npu_quantize, row_quant
+from .._tensors import FLOAT4, INPUTS, TensorLike, arrays, described, from_float, name_of, to_float
+from .._threads import keep
+from .unset import mark
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 

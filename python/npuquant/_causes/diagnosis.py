@@ -14,12 +14,13 @@ import numpy as np
 from npuquant_facts.dtypes import TYPES
 from npuquant_facts.operators import OPERATORS
 
-from . import _elsewhere, _expert_causes, _native, _operators, _products, _remainder, _report
-from ._arguments import BFLOAT16, shown
-from ._hard_inputs import Form, make
-from ._tensors import INPUTS, TensorLike, Unknown, result_type, to_array
-from ._threads import Kept, get_num_threads, keeping
-from ._unset import mask_of
+from .. import _native, _operators
+from .._arguments import BFLOAT16, shown
+from .._serving.unset import mask_of
+from .._tensors import INPUTS, TensorLike, Unknown, result_type, to_array
+from .._threads import Kept, get_num_threads, keeping
+from . import elsewhere, experts, products, remainder, reports
+from .hard_inputs import Form, make
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
@@ -56,7 +57,7 @@ class Finding(NamedTuple):
 
     @property
     def name(self) -> str:
-        return _report.name_finding((hypothesis.name for hypothesis in self.hypotheses), self.part)
+        return reports.name_finding((hypothesis.name for hypothesis in self.hypotheses), self.part)
 
 
 class Admissible(NamedTuple):
@@ -169,26 +170,26 @@ class Diagnosis:
 
     def to_dict(self) -> Dict[str, Any]:
         """The JSON that the command prints with --json."""
-        return _report.diagnosis_json(self._facts)
+        return reports.diagnosis_json(self._facts)
 
     def explain_verdict(self) -> str:
         """The bits for and against each explanation, and what the rule compares."""
-        return _report.weights_text(self._facts)
+        return reports.weights_text(self._facts)
 
     def __repr__(self) -> str:
-        return _report.diagnosis_text(self._facts)
+        return reports.diagnosis_text(self._facts)
 
     def __bool__(self) -> bool:
         raise TypeError('a diagnosis is neither true nor false; see verdict, which is "equal" if nothing differs')
 
     def _repr_html_(self) -> str:
-        headline, *lines = [html.escape(line) for line in _report.summary_text(self._facts).splitlines()]
+        headline, *lines = [html.escape(line) for line in reports.summary_text(self._facts).splitlines()]
         parts = [f"<p><b>{headline}</b><br>{'<br>'.join(lines)}</p>"]
         if self.findings:
             counts = [(each.name, each.explained, each.unexplained, each.newly_wrong) for each in self.findings]
             parts.append(_table(["hypothesis", "explained", "unexplained", "newly wrong"], counts))
         if self.element:
-            parts += [f"<p>{_place(self.element)}</p>", _steps_table(self.element, _report.shown_name(self._facts))]
+            parts += [f"<p>{_place(self.element)}</p>", _steps_table(self.element, reports.shown_name(self._facts))]
         return "".join(parts)
 
 
@@ -205,10 +206,10 @@ class Explanation:
 
     def to_dict(self) -> List[Dict[str, Any]]:
         """The JSON that the command prints with --json."""
-        return [_report.element_json(element) for element in self._facts]
+        return [reports.element_json(element) for element in self._facts]
 
     def __repr__(self) -> str:
-        return _report.explanation_text(self._facts)
+        return reports.explanation_text(self._facts)
 
     def _repr_html_(self) -> str:
         return "".join(f"<p>{_place(element)}</p>" + _steps_table(element) for element in self.elements)
@@ -242,7 +243,7 @@ class HardInputs:
         self._facts = mistakes
 
     def __repr__(self) -> str:
-        return f"{self.operator}: {_report.mistakes_text(self._facts)}"
+        return f"{self.operator}: {reports.mistakes_text(self._facts)}"
 
     def _repr_html_(self) -> str:
         inputs = [(name, array.dtype, array.shape) for name, array in self.inputs.items()]
@@ -257,14 +258,14 @@ def function_of(operator: str) -> Callable[..., Any]:
 
 #: The functions of the package, by their names.
 _FUNCTIONS = {**{function.__name__: function for function in map(function_of, (*OPERATORS, "quant_matmul"))},
-              **_expert_causes.FUNCTIONS}
+              **experts.FUNCTIONS}
 
 
 @functools.lru_cache(maxsize=None)
 def _steps() -> Dict[str, Tuple[str, ...]]:
     """The functions, with the operators of _native whose steps they have. Those for experts have their own."""
-    return {**{function_of(name).__name__: _report.operators_of(name) for name in (*OPERATORS, "quant_matmul")},
-            **{name: (name,) for name in _expert_causes.FUNCTIONS}}
+    return {**{function_of(name).__name__: reports.operators_of(name) for name in (*OPERATORS, "quant_matmul")},
+            **{name: (name,) for name in experts.FUNCTIONS}}
 
 
 def _function(operator: Operator, but: Container[str] = ()) -> Callable[..., Any]:
@@ -345,39 +346,39 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
     """
     kept, ours, arrays = _call_and_actual(actual, operator, args, kwargs)
     function = _function(operator)
-    if function.__name__ in _expert_causes.FUNCTIONS:
+    if function.__name__ in experts.FUNCTIONS:
         masks = [mask_of(each) for each in ours]
-        return Diagnosis(_expert_causes.diagnose(function.__name__, kept.call, ours, arrays, masks))
+        return Diagnosis(experts.diagnose(function.__name__, kept.call, ours, arrays, masks))
     facts: Mapping[str, Any] = _native.diagnose(kept.call, arrays, get_num_threads())
     given = inspect.signature(function).bind(*args, **kwargs)
     given.apply_defaults()
     arguments: Mapping[str, Any] = given.arguments
     if function is _operators.npu_quant_matmul:  # from here on it is the step after the product
-        facts = _products.weigh(facts, kept, arguments, arrays[0])
+        facts = products.weigh(facts, kept, arguments, arrays[0])
         function = function_of(kept.name)
         arguments = {**dict(zip(inspect.signature(function).parameters, kept.arguments[:-2])),
                      "dtype": facts["results"][0]["dtype"]}
-    call = _remainder.Call(function, arguments, ours, OPERATORS[facts["operator"]])
+    call = remainder.Call(function, arguments, ours, OPERATORS[facts["operator"]])
     return Diagnosis(_conclude(facts, call, arrays))
 
 
-def _conclude(facts: Mapping[str, Any], call: _remainder.Call,
+def _conclude(facts: Mapping[str, Any], call: remainder.Call,
               actual: Sequence[Optional[np.ndarray]]) -> Mapping[str, Any]:
     """With words for what the dump holds. Words for all that differs are better than a finding that leaves a part."""
-    words = _elsewhere.words(facts, call, actual) if facts["verdict"] in ("none", "partly") else []
+    words = elsewhere.words(facts, call, actual) if facts["verdict"] in ("none", "partly") else []
     if words and facts["verdict"] == "partly":
         found = _conclude({**facts, "verdict": "none", "element": {**facts["element"], "hypothesis": None},
                            "remainder": {**facts["remainder"], "expected": (None,) * 3}}, call, actual)
         if found["verdict"] != "none":
             return found
         words = []
-    return _remainder.conclude({**facts, "remainder": _remainder.describe(facts, call, actual, words)})
+    return remainder.conclude({**facts, "remainder": remainder.describe(facts, call, actual, words)})
 
 
 def admission_lines(actual: Any, operator: Operator, /, **kwargs: Any) -> Iterator[str]:
     """The command's lines about differences that the device's division may make."""
     kept, _, arrays = _call_and_actual(actual, operator, (), kwargs)
-    return _report.admission_lines(_native.admission(kept.call, arrays, get_num_threads()))
+    return reports.admission_lines(_native.admission(kept.call, arrays, get_num_threads()))
 
 
 def explain(operator: Operator, /, *args: Any, at: Union[Place, List[Place]], **kwargs: Any) -> Explanation:
@@ -413,8 +414,8 @@ def explain(operator: Operator, /, *args: Any, at: Union[Place, List[Place]], **
             raise TypeError(f"at: is {shown(place)}; expected a tuple of integers, or a list of such tuples") from None
         except IndexError:
             raise IndexError(f"at: is {place}; expected an index of an array of the shape {shape}") from None
-        if function.__name__ in _expert_causes.FUNCTIONS:
-            elements.append(_expert_causes.explain(function.__name__, kept.call, element))
+        if function.__name__ in experts.FUNCTIONS:
+            elements.append(experts.explain(function.__name__, kept.call, element))
         else:
             elements.append(_native.explain(kept.call, int(np.ravel_multi_index(element, shape)) if shape else 0))
     return Explanation(elements)
@@ -422,7 +423,7 @@ def explain(operator: Operator, /, *args: Any, at: Union[Place, List[Place]], **
 
 def hypotheses_table() -> List[Tuple[Dict[str, str], List[str]]]:
     """All hypotheses, each with the operators that it is for."""
-    return _native.hypotheses() + _products.HYPOTHESES
+    return _native.hypotheses() + products.HYPOTHESES
 
 
 def hypotheses(operator: Operator) -> Tuple[Hypothesis, ...]:
@@ -434,8 +435,8 @@ def hypotheses(operator: Operator) -> Tuple[Hypothesis, ...]:
     'leaves the last columns of a row untouched'
     """
     function = _function(operator).__name__
-    if function in _expert_causes.FUNCTIONS:
-        return tuple(_read(Hypothesis, facts) for facts in _expert_causes.causes_of(function))
+    if function in experts.FUNCTIONS:
+        return tuple(_read(Hypothesis, facts) for facts in experts.causes_of(function))
     return tuple(dict.fromkeys(_read(Hypothesis, hypothesis)
                                for name in (function.replace("npu_", ""), *_steps()[function])
                                for hypothesis, operators in hypotheses_table() if name in operators))
@@ -473,7 +474,7 @@ def hard_inputs(operator: Operator, shape: Sequence[int], *, dtypes: Optional[Ma
     >>> diagnose(npuquant.npu_quantize(**hard.call), "npu_quantize", **hard.call).verdict
     'equal'
     """
-    function = _function(operator, but=_expert_causes.FUNCTIONS)
+    function = _function(operator, but=experts.FUNCTIONS)
     name = function.__name__
     if len(_steps()[name]) > 1:
         raise ValueError(f"operator: is {name}; expected what follows its sums: {' or '.join(_steps()[name])}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The first version of routing to experts, and its neighbours: they move rows and count, and compute nothing.
 
-A function without npu_ in its name has the rules of an operator, as in _experts.
+A function without npu_ in its name has the rules of an operator, as in experts.py.
 """
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 
 from npuquant_facts.dtypes import FLOATS
 
-from ._arguments import _dimensions, _expect, _of, _options, _shape, _type_of
-from ._experts import Made, _read, _within
-from ._tensors import TensorLike
+from .._arguments import _dimensions, _expect, _of, _options, _shape, _type_of
+from .._tensors import TensorLike
+from .experts import Made, _read, _within
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 

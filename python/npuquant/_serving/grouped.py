@@ -7,14 +7,14 @@ from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple, c
 
 import numpy as np
 
-from ._arguments import (ArgumentTypeError, _expect, _of, _one_of, _options, _shape, _type_of, as_annotated,
-                         is_transposed, listed)
-from ._experts import Made, Note, exactly
-from ._matmul import product
-from ._operators import dequant, requant
-from ._tensors import NAMES, PRODUCTS, TensorLike, arrays, from_float, result_type, to_array, to_float
-from ._threads import keep
-from ._unset import mark
+from .._arguments import (ArgumentTypeError, _expect, _of, _one_of, _options, _shape, _type_of, as_annotated,
+                          is_transposed, listed)
+from .._matmul import product
+from .._operators import dequant, requant
+from .._tensors import NAMES, PRODUCTS, TensorLike, arrays, from_float, result_type, to_array, to_float
+from .._threads import keep
+from .experts import Made, Note, exactly
+from .unset import mark
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 

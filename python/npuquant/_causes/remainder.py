@@ -10,8 +10,8 @@ import numpy as np
 from npuquant_facts.dtypes import TYPES
 from npuquant_facts.operators import Operator
 
-from ._report import Facts, lines_text
-from ._tensors import NAMES, arrays, from_float, to_float, unpacked
+from .._tensors import NAMES, arrays, from_float, to_float, unpacked
+from .reports import Facts, lines_text
 
 _RESULTS = "y", "scale", "offset"
 #: In very large dumps, elements at most for sums and for sorting.

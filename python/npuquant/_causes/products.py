@@ -7,11 +7,11 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 import numpy as np
 
-from . import _native
-from ._matmul import factors_of, product
-from ._report import Facts
-from ._tensors import arrays
-from ._threads import Kept, keeping, run
+from .. import _native
+from .._matmul import factors_of, product
+from .._tensors import arrays
+from .._threads import Kept, keeping, run
+from .reports import Facts
 
 #: Rows and columns of the results at most on which each mistake is tried first.
 _TRIED = 8, 64

@@ -15,8 +15,8 @@ import numpy as np
 from npuquant_facts.dtypes import TYPES
 from npuquant_facts.operators import OPERATORS, extents
 
-from . import _native
-from ._tensors import INPUTS, Result, from_float, packed, to_float
+from .. import _native
+from .._tensors import INPUTS, Result, from_float, packed, to_float
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 

@@ -10,7 +10,7 @@ from typing import Any, Callable, List, NamedTuple, Optional
 
 import numpy as np
 
-from ._arguments import ArgumentError, ArgumentTypeError, _type_of
+from .._arguments import ArgumentError, ArgumentTypeError, _type_of
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From a difference to its cause: calls that are kept with their results, and what a diagnosis finds of these calls.
- * Dictionaries have the facts; _report.py makes text and JSON of them. */
-#include "_native.h"
+ * Dictionaries have the facts; reports.py makes text and JSON of them. */
+#include "../_native.h"
 
-#include "_executor.h"
+#include "../_executor.h"
 
 #include <diagnose.h>
 #include <hypotheses.h>
@@ -296,7 +296,7 @@ static PyObject *describe_admission(const struct call *call, const struct admiss
                          KEY("too_many", PyBool_FromLong(a->too_many)));
 }
 
-/* _remainder.py describes it. */
+/* remainder.py describes it. */
 static PyObject *describe_remainder(const struct kept *kept, const struct remainder *remainder)
 {
     const struct call *call = &kept->call;
