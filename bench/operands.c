@@ -213,8 +213,8 @@ static void make_words(struct operands *o)
 #define RESULT_SCALE(SHAPE)   make_result(o, &o->scale_out, &o->expected_scale, NPUQ_FLOAT32, SHAPE);
 #define RESULT_OFFSET(SHAPE)  make_result(o, &o->offset_out, &o->expected_offset, NPUQ_FLOAT32, SHAPE);
 
-#define MAKE_INPUT(name, NAME, ROLE, PLACE, TYPES, SHAPE, ...)  MAKE_##ROLE(NPUQ_SHAPE_##SHAPE)
-#define MAKE_RESULT(name, NAME, ROLE, PLACE, TYPES, SHAPE, ...) RESULT_##ROLE(NPUQ_SHAPE_##SHAPE)
+#define MAKE_INPUT(name, NAME, ROLE, TYPES, SHAPE, ...)  MAKE_##ROLE(NPUQ_SHAPE_##SHAPE)
+#define MAKE_RESULT(name, NAME, ROLE, TYPES, SHAPE, ...) RESULT_##ROLE(NPUQ_SHAPE_##SHAPE)
 #define MAKE_NOTHING(name, NAME, type)
 #define MAKE(name, NAME, EXECUTOR)                                                                                     \
     case BENCH_##NAME: ARGUMENTS_##name(MAKE_INPUT, MAKE_INPUT, MAKE_INPUT, MAKE_RESULT, MAKE_NOTHING) break;

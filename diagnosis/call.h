@@ -48,17 +48,17 @@ enum result { RESULT_Y, RESULT_SCALE, RESULT_OFFSET, RESULTS };
 
 /* What the rows of operators.def say of an operator, as bits to add: the types of x, of other inputs and of results,
  * and which operands, results and options there are. */
-#define FACT(number)                                         | UINT64_C(1) << (number)
-#define X_MAY_BE(TYPE)                                       FACT(DTYPE_##TYPE)
-#define INPUT_MAY_BE(TYPE)                                   FACT(DTYPES + DTYPE_##TYPE)
-#define RESULT_MAY_BE(TYPE)                                  FACT(2 * DTYPES + DTYPE_##TYPE)
-#define TAKES_OPERAND(ROLE)                                  FACT(3 * DTYPES + OPERAND_##ROLE)
-#define MAKES_RESULT(ROLE)                                   FACT(3 * DTYPES + OPERANDS + RESULT_##ROLE)
-#define TAKES_OPTION(NAME)                                   FACT(3 * DTYPES + OPERANDS + RESULTS + NUMBER_OF_##NAME)
-#define FACTS_OF_X(name, NAME, ROLE, PLACE, TYPES, ...)      TAKES_OPERAND(ROLE) TYPES_##TYPES(X_MAY_BE)
-#define FACTS_OF_INPUT(name, NAME, ROLE, PLACE, TYPES, ...)  TAKES_OPERAND(ROLE) TYPES_##TYPES(INPUT_MAY_BE)
-#define FACTS_OF_OUTPUT(name, NAME, ROLE, PLACE, TYPES, ...) MAKES_RESULT(ROLE) TYPES_##TYPES(RESULT_MAY_BE)
-#define FACTS_OF_OPTION(name, NAME, type)                    TAKES_OPTION(NAME)
+#define FACT(number)                                  | UINT64_C(1) << (number)
+#define X_MAY_BE(TYPE)                                FACT(DTYPE_##TYPE)
+#define INPUT_MAY_BE(TYPE)                            FACT(DTYPES + DTYPE_##TYPE)
+#define RESULT_MAY_BE(TYPE)                           FACT(2 * DTYPES + DTYPE_##TYPE)
+#define TAKES_OPERAND(ROLE)                           FACT(3 * DTYPES + OPERAND_##ROLE)
+#define MAKES_RESULT(ROLE)                            FACT(3 * DTYPES + OPERANDS + RESULT_##ROLE)
+#define TAKES_OPTION(NAME)                            FACT(3 * DTYPES + OPERANDS + RESULTS + NUMBER_OF_##NAME)
+#define FACTS_OF_X(name, NAME, ROLE, TYPES, ...)      TAKES_OPERAND(ROLE) TYPES_##TYPES(X_MAY_BE)
+#define FACTS_OF_INPUT(name, NAME, ROLE, TYPES, ...)  TAKES_OPERAND(ROLE) TYPES_##TYPES(INPUT_MAY_BE)
+#define FACTS_OF_OUTPUT(name, NAME, ROLE, TYPES, ...) MAKES_RESULT(ROLE) TYPES_##TYPES(RESULT_MAY_BE)
+#define FACTS_OF_OPTION(name, NAME, type)             TAKES_OPTION(NAME)
 
 #define FACTS(name) ARGUMENTS_##name(FACTS_OF_X, FACTS_OF_INPUT, FACTS_OF_INPUT, FACTS_OF_OUTPUT, FACTS_OF_OPTION)
 

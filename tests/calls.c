@@ -49,11 +49,11 @@ npuq_status test_call_prepare(npuq_call *prepared, const test_call *c)
 
 #endif
 
-enum { NPUQ_OPERAND_GROUPS = -1 }; /* none */
+enum { NPUQ_OPERAND_GROUPS = -1, NPUQ_OPERAND_MIN = -1, NPUQ_OPERAND_MAX = -1 }; /* none */
 #define DTYPE(NAME)    NPUQ_##NAME,
 #define ONE_MORE(NAME) +1
 /* The operand is that of the role. Tests that took it from the column REBOUND would not notice a mistake there. */
-#define IS(PRESENCE, name, NAME, ROLE, PLACE, TYPES, SHAPE, LEAST, MOST, ...)                                          \
+#define IS(PRESENCE, name, NAME, ROLE, TYPES, SHAPE, LEAST, MOST, ...)                                                 \
     [NAME] = {PRESENCE, NPUQ_SHAPE_##SHAPE,        NPUQ_OPERAND_##ROLE,   LEAST,                                       \
               MOST,     0 TYPES_##TYPES(ONE_MORE), {TYPES_##TYPES(DTYPE)}},
 #define IS_IN(...)       IS(TEST_REQUIRED, __VA_ARGS__)
@@ -74,7 +74,7 @@ bool test_has(enum test_operator op, enum slot slot)
 #define KIND_X_UNDER_Y        true
 #define BIT(name, NAME, type) | 1U << OPTION_##NAME
 /* Of the tensor that the operator is for. */
-#define IN_PLACE(name, NAME, ROLE, PLACE, TYPES, SHAPE, LEAST, MOST, REBOUND, KIND, npu_name) || KIND_##KIND
+#define IN_PLACE(name, NAME, ROLE, TYPES, SHAPE, LEAST, MOST, REBOUND, KIND, npu_name) || KIND_##KIND
 #define FACTS(name, NAME, EXECUTOR)                                                                                    \
     [TEST_##NAME] = {0 ARGUMENTS_##name(NONE, NONE, NONE, NONE, BIT),                                                  \
                      false ARGUMENTS_##name(IN_PLACE, NONE, NONE, NONE, NONE), IS_##EXECUTOR},

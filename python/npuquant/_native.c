@@ -69,7 +69,7 @@ EACH_OWN(RUN)
 /* clang-format on */
 /* Words of eight int4 are int32. */
 #define IS_INT4(NAME) || NPUQ_##NAME == NPUQ_QUINT4X2
-#define READS(name, NAME, ROLE, PLACE, TYPES, SHAPE, least, most, REBOUND, KIND, npu_name)                             \
+#define READS(name, NAME, ROLE, TYPES, SHAPE, least, most, REBOUND, KIND, npu_name)                                    \
     ARGUMENT(#npu_name, (0 TYPES_##TYPES(IS_INT4)) ? PACKED : DATA, OPERAND_##ROLE)
 #define TAKES(name, NAME, ROLE, ...)    ARGUMENT(#name, INPUT, OPERAND_##ROLE)
 #define MAY_TAKE(name, NAME, ROLE, ...) ARGUMENT(#name, OPTIONAL, OPERAND_##ROLE)

@@ -18,8 +18,8 @@ typedef struct npuq_argument {
     int min_ndim;
     int max_ndim;
     /* NPUQ_X: the input that is computed on. NPUQ_X_UNDER_Y: the same; y may be written over it, if both have one view
-     * and elements of one size. */
-    enum { NPUQ_X, NPUQ_X_UNDER_Y, NPUQ_INPUT, NPUQ_OPTIONAL_INPUT, NPUQ_OUTPUT } role;
+     * and elements of one size. In a place without an argument NPUQ_OPTIONAL_INPUT, which is 0 and never given. */
+    enum { NPUQ_OPTIONAL_INPUT, NPUQ_X, NPUQ_X_UNDER_Y, NPUQ_INPUT, NPUQ_OUTPUT } role;
     int operand; /* npuq_operand, by which a prepared call rebinds it, or NPUQ_FIXED */
 } npuq_argument;
 
@@ -34,32 +34,31 @@ enum { NPUQ_MOST_ARGUMENTS = 8, NPUQ_FIXED = -1 };
 enum { NPUQ_AT_X, NPUQ_AT_Y, NPUQ_AFTER_Y };
 typedef struct npuq_signature {
     const char *op;
-    size_t count;
-    bool has_groups;
+    size_t count; /* of places: the last one has an argument */
     npuq_argument arguments[NPUQ_MOST_ARGUMENTS];
 } npuq_signature;
 
-/* Rows of operators.def as arguments. */
-#define NPUQ_ARGUMENT(name, PLACE, DTYPES, LEAST, MOST, KIND, REBOUND)                                                 \
-    [NPUQ_##PLACE] = {#name, DTYPES, LEAST, MOST, NPUQ_##KIND, NPUQ_##REBOUND},
-#define NPUQ_ARGUMENT_DATA(name, NAME, ROLE, PLACE, TYPES, SHAPE, LEAST, MOST, REBOUND, KIND, npu_name)                \
-    NPUQ_ARGUMENT(name, PLACE, NPUQ_SET(TYPES), LEAST, MOST, KIND, REBOUND)
-#define NPUQ_ARGUMENT_IN(name, NAME, ROLE, PLACE, TYPES, SHAPE, LEAST, MOST, REBOUND)                                  \
-    NPUQ_ARGUMENT(name, PLACE, NPUQ_SET(TYPES), LEAST, MOST, INPUT, REBOUND)
-#define NPUQ_ARGUMENT_OPTIONAL(name, NAME, ROLE, PLACE, TYPES, SHAPE, LEAST, MOST, REBOUND)                            \
-    NPUQ_ARGUMENT(name, PLACE, NPUQ_SET(TYPES), LEAST, MOST, OPTIONAL_INPUT, REBOUND)
-#define NPUQ_ARGUMENT_OUT(name, NAME, ROLE, PLACE, TYPES, SHAPE, LEAST, MOST, REBOUND)                                 \
-    NPUQ_ARGUMENT(name, PLACE, NPUQ_SET(TYPES), LEAST, MOST, OUTPUT, REBOUND)
+/* Rows of operators.def as arguments. The file that has them defines NPUQ_PLACE(ROLE), where arguments stand by their
+ * roles. The build refuses two in one place. */
+#define NPUQ_ARGUMENT(name, ROLE, DTYPES, LEAST, MOST, KIND, REBOUND)                                                  \
+    [NPUQ_PLACE(ROLE)] = {#name, DTYPES, LEAST, MOST, NPUQ_##KIND, NPUQ_##REBOUND},
+#define NPUQ_ARGUMENT_DATA(name, NAME, ROLE, TYPES, SHAPE, LEAST, MOST, REBOUND, KIND, npu_name)                       \
+    NPUQ_ARGUMENT(name, ROLE, NPUQ_SET(TYPES), LEAST, MOST, KIND, REBOUND)
+#define NPUQ_ARGUMENT_IN(name, NAME, ROLE, TYPES, SHAPE, LEAST, MOST, REBOUND)                                         \
+    NPUQ_ARGUMENT(name, ROLE, NPUQ_SET(TYPES), LEAST, MOST, INPUT, REBOUND)
+#define NPUQ_ARGUMENT_OPTIONAL(name, NAME, ROLE, TYPES, SHAPE, LEAST, MOST, REBOUND)                                   \
+    NPUQ_ARGUMENT(name, ROLE, NPUQ_SET(TYPES), LEAST, MOST, OPTIONAL_INPUT, REBOUND)
+#define NPUQ_ARGUMENT_OUT(name, NAME, ROLE, TYPES, SHAPE, LEAST, MOST, REBOUND)                                        \
+    NPUQ_ARGUMENT(name, ROLE, NPUQ_SET(TYPES), LEAST, MOST, OUTPUT, REBOUND)
 #define NPUQ_NO_ARGUMENT(name, NAME, type)
-/* A place for which the operator has no argument. */
-#define NPUQ_HOLE(PLACE) [NPUQ_##PLACE] = {"", 0, 0, 0, NPUQ_OPTIONAL_INPUT, NPUQ_FIXED},
-#define NPUQ_SIGNATURE(name, COUNT, HAS_GROUPS, ...)                                                                   \
+#define NPUQ_ARGUMENTS(name)                                                                                           \
     {                                                                                                                  \
-#name, COUNT, HAS_GROUPS,                                                                                      \
-        {                                                                                                              \
-            ARGUMENTS_##name(NPUQ_ARGUMENT_DATA, NPUQ_ARGUMENT_IN, NPUQ_ARGUMENT_OPTIONAL, NPUQ_ARGUMENT_OUT,          \
-                             NPUQ_NO_ARGUMENT) __VA_ARGS__                                                             \
-        }                                                                                                              \
+        ARGUMENTS_##name(NPUQ_ARGUMENT_DATA, NPUQ_ARGUMENT_IN, NPUQ_ARGUMENT_OPTIONAL, NPUQ_ARGUMENT_OUT,              \
+                         NPUQ_NO_ARGUMENT)                                                                             \
+    }
+#define NPUQ_SIGNATURE(name)                                                                                           \
+    {                                                                                                                  \
+#name, sizeof(const npuq_argument[]) NPUQ_ARGUMENTS(name) / sizeof(npuq_argument), NPUQ_ARGUMENTS(name)        \
     }
 
 /* The arguments of one call, and what the checks found. Sets of arguments have bit i for argument i. */

@@ -5,8 +5,14 @@
 
 #include "../plan/plan.h"
 
-/* Of quantize and group_quant; group_quant has a group_index, too. */
-enum { NPUQ_AFFINE_SCALE = NPUQ_AT_GROUPED, NPUQ_AFFINE_OFFSET, NPUQ_AFFINE_GROUP_INDEX };
+/* The places of arguments, by their roles. */
+enum {
+    NPUQ_AFFINE_X = NPUQ_AT_X,
+    NPUQ_AFFINE_Y = NPUQ_AT_Y,
+    NPUQ_AFFINE_SCALE = NPUQ_AT_GROUPED,
+    NPUQ_AFFINE_OFFSET,
+    NPUQ_AFFINE_GROUPS
+};
 
 static inline NPUQ_INLINED npuq_rows_fn *npuq_find_quantiser(const npuq_kernel_setup *setup)
 {

@@ -30,8 +30,8 @@ enum {
     X = NPUQ_DYNAMIC_X,
     Y = NPUQ_DYNAMIC_Y,
     SMOOTH = NPUQ_DYNAMIC_SMOOTH,
-    SCALE_OR_MIN = NPUQ_DYNAMIC_SCALE_OR_MIN,
-    OFFSET_OR_MAX = NPUQ_DYNAMIC_OFFSET_OR_MAX
+    SCALE_OR_MIN = NPUQ_DYNAMIC_SCALE,
+    OFFSET_OR_MAX = NPUQ_DYNAMIC_OFFSET
 };
 
 /* The one range of a tensor or a long row, and what is made of it. */
@@ -508,7 +508,7 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
 {
     const npuq_dynamic_options *o = options;
     const npuq_tensor *const *tensors = arguments->tensors;
-    const npuq_tensor *group_index = tensors[NPUQ_DYNAMIC_GROUP_INDEX];
+    const npuq_tensor *group_index = tensors[NPUQ_DYNAMIC_GROUPS];
     const bool per_tensor = o->quant_mode == NPUQ_PER_TENSOR;
     const npuq_along along = per_tensor && !tensors[SMOOTH] ? NPUQ_ALONG_NOTHING : NPUQ_ALONG_ROWS_OR_COLUMNS;
     npuq_status status;
@@ -516,7 +516,7 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
     if ((group_index || !npuq_are_dense(arguments)) && (status = npuq_check_dynamic_values(arguments)) != NPUQ_OK) {
         return status;
     }
-    const bool is_empty = !npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUP_INDEX, NPUQ_MUL, along);
+    const bool is_empty = !npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUPS, NPUQ_MUL, along);
 
     npuq_make_uint8_of_int8(&plan->setup);
     plan->own.dynamic.form = (uint8_t)o->form;
@@ -568,25 +568,26 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
 
 /* ---- parameters alone -------------------------------------------------------------------------------------------- */
 
-enum { MIN = NPUQ_AT_X, SCALE = NPUQ_AT_Y, MAX = NPUQ_AFTER_Y, OFFSET = NPUQ_PARAMS_OFFSET };
+enum { PARAMS_MIN = NPUQ_AT_X, PARAMS_SCALE = NPUQ_AT_Y, PARAMS_MAX = NPUQ_AFTER_Y, PARAMS_OFFSET };
+#define NPUQ_PLACE(ROLE) PARAMS_##ROLE
 
 static npuq_status check_params(const npuq_arguments *arguments, const void *options)
 {
     static const char rule[] = "the shape of min";
     const npuq_dtype y_dtype = *(const npuq_dtype *)options;
-    const bool symmetric = arguments->signature->count == OFFSET;
+    const bool symmetric = !arguments->tensors[PARAMS_OFFSET];
     const npuq_argument y = {.name = "y_dtype", .dtypes = symmetric ? NPUQ_SET(SYMMETRIC) : NPUQ_SET(NARROW)};
-    const npuq_tensor *min = arguments->tensors[MIN];
+    const npuq_tensor *min = arguments->tensors[PARAMS_MIN];
     npuq_status status;
 
     if ((npuq_find_type(y_dtype)->set & y.dtypes) == 0) {
         return npuq_fail_dtype(arguments->signature->op, &y, y_dtype);
     }
-    if ((status = npuq_check_shape(arguments, MAX, min->ndim, min->shape, rule)) != NPUQ_OK ||
-        (status = npuq_check_shape(arguments, SCALE, min->ndim, min->shape, rule)) != NPUQ_OK) {
+    if ((status = npuq_check_shape(arguments, PARAMS_MAX, min->ndim, min->shape, rule)) != NPUQ_OK ||
+        (status = npuq_check_shape(arguments, PARAMS_SCALE, min->ndim, min->shape, rule)) != NPUQ_OK) {
         return status;
     }
-    return npuq_check_shape(arguments, OFFSET, min->ndim, min->shape, rule);
+    return npuq_check_shape(arguments, PARAMS_OFFSET, min->ndim, min->shape, rule);
 }
 
 static void find_params_of_ranges(npuq_dynamic_form form, npuq_type y, const npuq_space *space)
@@ -600,11 +601,11 @@ static void find_params_of_ranges(npuq_dynamic_form form, npuq_type y, const npu
             row_values v;
 
             npuq_select_tile(space, row, 1, col, left < ROWS ? left : ROWS, &tile);
-            load_values(tile.places[MIN].data, tile.places[MIN].col_stride, v.lo, tile.cols);
-            load_values(tile.places[MAX].data, tile.places[MAX].col_stride, v.hi, tile.cols);
+            load_values(tile.places[PARAMS_MIN].data, tile.places[PARAMS_MIN].col_stride, v.lo, tile.cols);
+            load_values(tile.places[PARAMS_MAX].data, tile.places[PARAMS_MAX].col_stride, v.hi, tile.cols);
             compute_parameters(npuq_kernels(), form, y, tile.cols, &v);
-            store_values(tile.places[SCALE].data, tile.places[SCALE].col_stride, v.scale, tile.cols);
-            store_values(tile.places[OFFSET].data, tile.places[OFFSET].col_stride, v.offset, tile.cols);
+            store_values(tile.places[PARAMS_SCALE].data, tile.places[PARAMS_SCALE].col_stride, v.scale, tile.cols);
+            store_values(tile.places[PARAMS_OFFSET].data, tile.places[PARAMS_OFFSET].col_stride, v.offset, tile.cols);
         }
     }
     npuq_fp_leave(&caller);
@@ -612,19 +613,19 @@ static void find_params_of_ranges(npuq_dynamic_form form, npuq_type y, const npu
 
 npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *const *tensors, npuq_dtype y_dtype)
 {
-    static const npuq_signature asymmetric = NPUQ_SIGNATURE(dynamic_quant_params, 4, false, );
-    static const npuq_signature symmetric = NPUQ_SIGNATURE(dynamic_quant_symmetric_params, 3, false, );
+    static const npuq_signature asymmetric = NPUQ_SIGNATURE(dynamic_quant_params);
+    static const npuq_signature symmetric = NPUQ_SIGNATURE(dynamic_quant_symmetric_params);
     const npuq_storage_word word = npuq_word_of(NPUQ_TYPE_FLOAT32);
     npuq_arguments arguments;
     npuq_space space;
     const npuq_status status = npuq_check_call(&arguments, form == NPUQ_ASYMMETRIC ? &asymmetric : &symmetric, tensors,
                                                check_params, &y_dtype, NULL);
 
-    if (status != NPUQ_OK || npuq_count_elements(tensors[MIN]) == 0) {
+    if (status != NPUQ_OK || npuq_count_elements(tensors[PARAMS_MIN]) == 0) {
         return status;
     }
-    npuq_start_space(&space, OFFSET + 1, tensors[MIN], word, word);
-    for (int i = 0; i <= OFFSET; i++) {
+    npuq_start_space(&space, PARAMS_OFFSET + 1, tensors[PARAMS_MIN], word, word);
+    for (int i = 0; i <= PARAMS_OFFSET; i++) {
         if (tensors[i]) {
             npuq_add_operand(&space, i, tensors[i]);
         }

@@ -6,18 +6,15 @@
 
 #include "../plan/plan.h"
 
-/* The arguments in all signatures. For ranges alone y is absent, in dynamic_quant the offset. */
+/* The places of arguments, by their roles. For ranges alone y is absent, in dynamic_quant the offset. */
 enum {
     NPUQ_DYNAMIC_X = NPUQ_AT_X,
     NPUQ_DYNAMIC_Y = NPUQ_AT_Y,
     NPUQ_DYNAMIC_SMOOTH = NPUQ_AT_GROUPED,
-    NPUQ_DYNAMIC_SCALE_OR_MIN, /* one for each row, or for the tensor */
-    NPUQ_DYNAMIC_OFFSET_OR_MAX,
-    NPUQ_DYNAMIC_GROUP_INDEX
+    NPUQ_DYNAMIC_SCALE,  /* or min: one for each row, or for the tensor */
+    NPUQ_DYNAMIC_OFFSET, /* or max */
+    NPUQ_DYNAMIC_GROUPS
 };
-
-/* The last argument of dynamic_quant_params. */
-enum { NPUQ_PARAMS_OFFSET = NPUQ_AFTER_Y + 1 };
 
 typedef enum npuq_dynamic_step {
     NPUQ_FIND_RANGES,  /* gives min and max */
@@ -36,9 +33,9 @@ typedef struct npuq_dynamic_options {
 } npuq_dynamic_options;
 
 /* An operator or a step. COMPUTE is one of the functions below. */
-#define NPUQ_DYNAMIC_OPERATOR(name, HOLES, COMPUTE)                                                                    \
+#define NPUQ_DYNAMIC_OPERATOR(name, COMPUTE)                                                                           \
     {                                                                                                                  \
-        NPUQ_SIGNATURE(name, 6, true, HOLES), npuq_check_dynamic, npuq_plan_dynamic, COMPUTE, npuq_run_dynamic         \
+        NPUQ_SIGNATURE(name), npuq_check_dynamic, npuq_plan_dynamic, COMPUTE, npuq_run_dynamic                         \
     }
 
 npuq_check_fn npuq_check_dynamic; /* options are npuq_dynamic_options, here and below */

@@ -8,7 +8,7 @@ static npuq_status check_smooth(const npuq_arguments *arguments, npuq_quant_mode
     const char *op = arguments->signature->op;
     const npuq_tensor *x = arguments->tensors[NPUQ_DYNAMIC_X];
     const npuq_tensor *smooth_scales = arguments->tensors[NPUQ_DYNAMIC_SMOOTH];
-    const npuq_tensor *group_index = arguments->tensors[NPUQ_DYNAMIC_GROUP_INDEX];
+    const npuq_tensor *group_index = arguments->tensors[NPUQ_DYNAMIC_GROUPS];
     const int64_t H = x->shape[x->ndim - 1];
 
     if (group_index && quant_mode == NPUQ_PER_TENSOR) {
@@ -39,7 +39,7 @@ static npuq_status check_smooth(const npuq_arguments *arguments, npuq_quant_mode
                              "dimension 0 is %lld; expected 1 to %d, a row for each group, as group_index is given",
                              (long long)E, MAX_GROUPS);
         }
-        status = npuq_check_shape(arguments, NPUQ_DYNAMIC_GROUP_INDEX, 1, &E, "dimension 0 of smooth_scales");
+        status = npuq_check_shape(arguments, NPUQ_DYNAMIC_GROUPS, 1, &E, "dimension 0 of smooth_scales");
         if (status != NPUQ_OK) {
             return status;
         }
@@ -54,18 +54,18 @@ static npuq_status check_smooth(const npuq_arguments *arguments, npuq_quant_mode
 
 static npuq_status check_parameter_shapes(const npuq_arguments *arguments, const npuq_dynamic_options *o)
 {
-    const npuq_tensor *first = arguments->tensors[NPUQ_DYNAMIC_SCALE_OR_MIN];
+    const npuq_tensor *first = arguments->tensors[NPUQ_DYNAMIC_SCALE];
     const bool are_ranges = o->step == NPUQ_FIND_RANGES || (o->step == NPUQ_APPLY && o->form != NPUQ_ASYMMETRIC);
     static const char *const row_rules[] = {"the shape of x without its last dimension, as quant_mode is 0, per token",
                                             "the shape of x with a last dimension of 1, as quant_mode is 0, per token"};
     const int64_t one = 1;
     const npuq_status status =
         o->quant_mode == NPUQ_PER_TENSOR
-            ? npuq_check_shape(arguments, NPUQ_DYNAMIC_SCALE_OR_MIN, 1, &one, "as quant_mode is 1, per tensor")
-            : npuq_check_row_shape(arguments, NPUQ_DYNAMIC_SCALE_OR_MIN, row_rules);
+            ? npuq_check_shape(arguments, NPUQ_DYNAMIC_SCALE, 1, &one, "as quant_mode is 1, per tensor")
+            : npuq_check_row_shape(arguments, NPUQ_DYNAMIC_SCALE, row_rules);
 
     return status != NPUQ_OK ? status
-                             : npuq_check_shape(arguments, NPUQ_DYNAMIC_OFFSET_OR_MAX, first->ndim, first->shape,
+                             : npuq_check_shape(arguments, NPUQ_DYNAMIC_OFFSET, first->ndim, first->shape,
                                                 are_ranges ? "the shape of min" : "the shape of scale");
 }
 
@@ -134,9 +134,8 @@ npuq_status npuq_check_dynamic_values(const npuq_arguments *arguments)
 {
     const char *op = arguments->signature->op;
     const npuq_tensor *x = arguments->tensors[NPUQ_DYNAMIC_X];
-    const npuq_tensor *group_index = arguments->tensors[NPUQ_DYNAMIC_GROUP_INDEX];
-    const npuq_tensor *of_rows =
-        arguments->tensors[NPUQ_DYNAMIC_SCALE_OR_MIN]; /* per token, as all calls with groups are */
+    const npuq_tensor *group_index = arguments->tensors[NPUQ_DYNAMIC_GROUPS];
+    const npuq_tensor *of_rows = arguments->tensors[NPUQ_DYNAMIC_SCALE]; /* per token, as all calls with groups are */
     npuq_status status;
 
     if (group_index && (status = npuq_check_groups(op, group_index, npuq_count_elements(of_rows))) != NPUQ_OK) {

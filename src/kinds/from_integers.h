@@ -5,13 +5,15 @@
 
 #include "../plan/plan.h"
 
-/* Their arguments. Not every operator has all. */
+/* The places of arguments, by their roles. Not every operator has all. */
 enum {
     NPUQ_INTEGERS_X = NPUQ_AT_X,
     NPUQ_INTEGERS_Y = NPUQ_AT_Y,
-    NPUQ_INTEGERS_SCALE,    /* or words of trans_quant_param, which have an offset each */
-    NPUQ_INTEGERS_ADDEND,   /* to int8 and int4 the offset, before the product; to int32 the bias: one of int32 is added
-                               first, others after the product */
+    NPUQ_INTEGERS_SCALE,  /* or words of trans_quant_param, which have an offset each */
+    NPUQ_INTEGERS_ADDEND, /* to int8 and int4 the offset, before the product; to int32 the bias: one of int32 is added
+                             first, others after the product */
+    NPUQ_INTEGERS_OFFSET = NPUQ_INTEGERS_ADDEND,
+    NPUQ_INTEGERS_BIAS = NPUQ_INTEGERS_ADDEND,
     NPUQ_INTEGERS_ROW_SCALE /* one for each row */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../kinds/from_integers.h"
 
+#define NPUQ_PLACE(ROLE) NPUQ_INTEGERS_##ROLE
 enum { X = NPUQ_INTEGERS_X, Y = NPUQ_INTEGERS_Y, SCALE = NPUQ_INTEGERS_SCALE, OFFSET = NPUQ_INTEGERS_ADDEND };
 
 /* Scales by groups of rows: x has two dimensions, and groups of the same number of rows. */
@@ -81,8 +82,8 @@ static npuq_status plan_anti_quant(npuq_plan *plan, const npuq_arguments *argume
     return by_group ? plan_groups(plan, arguments, options) : npuq_plan_from_integers(plan, arguments, options);
 }
 
-static const npuq_operator anti_quant = {NPUQ_SIGNATURE(anti_quant, 5, false, NPUQ_HOLE(INTEGERS_ROW_SCALE)), check,
-                                         plan_anti_quant, npuq_dequantise_tile, NULL};
+static const npuq_operator anti_quant = {NPUQ_SIGNATURE(anti_quant), check, plan_anti_quant, npuq_dequantise_tile,
+                                         NULL};
 
 NPUQ_DEFINE_CALLS(anti_quant, NULL, &anti_quant,
                   NPUQ_CALL_INLINED(&anti_quant, check, plan_anti_quant, npuq_dequantise_tile))

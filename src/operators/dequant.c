@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../kinds/from_integers.h"
 
+#define NPUQ_PLACE(ROLE) NPUQ_INTEGERS_##ROLE
 enum {
     X = NPUQ_INTEGERS_X,
     Y = NPUQ_INTEGERS_Y,
@@ -26,8 +27,8 @@ static inline NPUQ_INLINED npuq_status check(const npuq_arguments *arguments, co
     return npuq_check_output_shape(arguments, X, Y);
 }
 
-static const npuq_operator dequant = {NPUQ_SIGNATURE(dequant, 5, false, ), check, npuq_plan_from_integers,
-                                      npuq_dequantise_tile, NULL};
+static const npuq_operator dequant = {NPUQ_SIGNATURE(dequant), check, npuq_plan_from_integers, npuq_dequantise_tile,
+                                      NULL};
 
 NPUQ_DEFINE_CALLS(dequant, NULL, &dequant,
                   NPUQ_CALL_INLINED(&dequant, check, npuq_plan_from_integers, npuq_dequantise_tile))

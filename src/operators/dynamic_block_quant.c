@@ -4,7 +4,8 @@
 #include "../element.h"
 #include "../shape.h"
 
-enum { X = NPUQ_DYNAMIC_X, Y = NPUQ_DYNAMIC_Y, SCALE = NPUQ_DYNAMIC_SCALE_OR_MIN };
+#define NPUQ_PLACE(ROLE) NPUQ_DYNAMIC_##ROLE
+enum { X = NPUQ_DYNAMIC_X, Y = NPUQ_DYNAMIC_Y, SCALE = NPUQ_DYNAMIC_SCALE };
 
 typedef struct block_options {
     int64_t block;
@@ -77,7 +78,7 @@ static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments,
     const int64_t block = o->block < columns ? o->block : columns;
     const npuq_along along = columns > 0 && columns % block == 0 ? NPUQ_ALONG_ROWS_OR_COLUMNS : NPUQ_ALONG_OTHERS;
 
-    if (!npuq_start_plan(plan, arguments, (int)arguments->signature->count, NPUQ_MUL, along)) {
+    if (!npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUPS, NPUQ_MUL, along)) {
         return NPUQ_OK;
     }
     npuq_make_uint8_of_int8(&plan->setup);
@@ -152,9 +153,8 @@ static void quantise_blocks(const npuq_plan *plan, const npuq_tile *tile)
     }
 }
 
-static const npuq_operator operator_of_blocks = {
-    NPUQ_SIGNATURE(dynamic_block_quant, 5, false, NPUQ_HOLE(DYNAMIC_SMOOTH) NPUQ_HOLE(DYNAMIC_OFFSET_OR_MAX)), check,
-    plan_blocks, quantise_blocks, NULL};
+static const npuq_operator operator_of_blocks = {NPUQ_SIGNATURE(dynamic_block_quant), check, plan_blocks,
+                                                 quantise_blocks, NULL};
 
 NPUQ_DEFINE_CALLS(dynamic_block_quant, (&(block_options){block, bits_of_argument(&min_scale)}), &operator_of_blocks,
                   NPUQ_CALL(&operator_of_blocks))

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../kinds/dynamic.h"
 
-static const npuq_operator all_steps =
-    NPUQ_DYNAMIC_OPERATOR(dynamic_quant, NPUQ_HOLE(DYNAMIC_OFFSET_OR_MAX), npuq_quantise_by_ranges);
+#define NPUQ_PLACE(ROLE) NPUQ_DYNAMIC_##ROLE
+
+static const npuq_operator all_steps = NPUQ_DYNAMIC_OPERATOR(dynamic_quant, npuq_quantise_by_ranges);
 static const npuq_operator apply_step =
-    NPUQ_DYNAMIC_OPERATOR(dynamic_quant_symmetric_apply, , npuq_quantise_by_parameters);
+    NPUQ_DYNAMIC_OPERATOR(dynamic_quant_symmetric_apply, npuq_quantise_by_parameters);
 
 static npuq_dynamic_form form_of(npuq_scale_form scale_form)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../kinds/dynamic.h"
 
-static const npuq_operator all_steps = NPUQ_DYNAMIC_OPERATOR(dynamic_quant_asymmetric, , npuq_quantise_by_ranges);
-static const npuq_operator min_max_step =
-    NPUQ_DYNAMIC_OPERATOR(dynamic_quant_min_max, NPUQ_HOLE(AT_Y), npuq_store_ranges);
-static const npuq_operator apply_step = NPUQ_DYNAMIC_OPERATOR(dynamic_quant_apply, , npuq_quantise_by_parameters);
+#define NPUQ_PLACE(ROLE) NPUQ_DYNAMIC_##ROLE
+
+static const npuq_operator all_steps = NPUQ_DYNAMIC_OPERATOR(dynamic_quant_asymmetric, npuq_quantise_by_ranges);
+static const npuq_operator min_max_step = NPUQ_DYNAMIC_OPERATOR(dynamic_quant_min_max, npuq_store_ranges);
+static const npuq_operator apply_step = NPUQ_DYNAMIC_OPERATOR(dynamic_quant_apply, npuq_quantise_by_parameters);
 
 NPUQ_DEFINE_CALLS(dynamic_quant_asymmetric,
                   (&(npuq_dynamic_options){NPUQ_QUANTISE_ALL, NPUQ_ASYMMETRIC, quant_mode, NPUQ_SCALE_PRODUCT}),

@@ -4,12 +4,13 @@
 /* Elements of a unit of work; where scales are converted, few columns, so that many rows share them. */
 enum { UNIT = 32768, UNIT_COLUMNS = 4096 };
 
+#define NPUQ_PLACE(ROLE) NPUQ_AFFINE_##ROLE
 enum {
-    X = NPUQ_AT_X,
-    Y = NPUQ_AT_Y,
+    X = NPUQ_AFFINE_X,
+    Y = NPUQ_AFFINE_Y,
     SCALE = NPUQ_AFFINE_SCALE,
     OFFSET = NPUQ_AFFINE_OFFSET,
-    GROUP_INDEX = NPUQ_AFFINE_GROUP_INDEX
+    GROUP_INDEX = NPUQ_AFFINE_GROUPS
 };
 
 static npuq_status check(const npuq_arguments *arguments, const void *options)
@@ -57,8 +58,7 @@ static npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, c
     return NPUQ_OK;
 }
 
-static const npuq_operator group_quant = {NPUQ_SIGNATURE(group_quant, 5, true, ), check, make_plan,
-                                          npuq_quantise_by_column, NULL};
+static const npuq_operator group_quant = {NPUQ_SIGNATURE(group_quant), check, make_plan, npuq_quantise_by_column, NULL};
 
 NPUQ_DEFINE_CALLS(group_quant, NULL, &group_quant,
                   NPUQ_CALL_INLINED(&group_quant, check, make_plan, npuq_quantise_by_column))

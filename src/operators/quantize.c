@@ -7,7 +7,8 @@ static const char op[] = "quantize";
  * them. */
 enum { UNIT = 32768, CONVERTING_UNIT = 65536, UNIT_COLUMNS = 4096 };
 
-enum { X = NPUQ_AT_X, Y = NPUQ_AT_Y, SCALES = NPUQ_AFFINE_SCALE, ZERO_POINTS = NPUQ_AFFINE_OFFSET };
+#define NPUQ_PLACE(ROLE) NPUQ_AFFINE_##ROLE
+enum { X = NPUQ_AFFINE_X, Y = NPUQ_AFFINE_Y, SCALES = NPUQ_AFFINE_SCALE, ZERO_POINTS = NPUQ_AFFINE_OFFSET };
 
 typedef struct options {
     int32_t axis;
@@ -167,8 +168,8 @@ static inline NPUQ_INLINED void quantise_tile(const npuq_plan *plan, const npuq_
 }
 
 /* div_mode decides the dimensions of the scales and of the zero points, their types, and those of y. */
-#define BY_MODE(BITS, name, NAME, ROLE, PLACE, TYPES, SHAPE, LEAST, MOST, REBOUND, KIND)                               \
-    NPUQ_ARGUMENT(name, PLACE, (BITS) | NPUQ_SET(TYPES), LEAST, MOST, KIND, REBOUND)
+#define BY_MODE(BITS, name, NAME, ROLE, TYPES, SHAPE, LEAST, MOST, REBOUND, KIND)                                      \
+    NPUQ_ARGUMENT(name, ROLE, (BITS) | NPUQ_SET(TYPES), LEAST, MOST, KIND, REBOUND)
 #define SCALES_OF_PRODUCT(...)  BY_MODE(NPUQ_RANK_BY_MODE, __VA_ARGS__, INPUT)
 #define ADDED_TO_PRODUCT(...)   BY_MODE(NPUQ_RANK_BY_MODE | NPUQ_DTYPES_BY_MODE, __VA_ARGS__, OPTIONAL_INPUT)
 #define Y_OF_PRODUCT(...)       BY_MODE(NPUQ_DTYPES_BY_MODE, __VA_ARGS__, OUTPUT)
@@ -179,8 +180,7 @@ static inline NPUQ_INLINED void quantise_tile(const npuq_plan *plan, const npuq_
 #define OPERATOR(ARGUMENTS, FORM)                                                                                      \
     {                                                                                                                  \
         {op,                                                                                                           \
-         4,                                                                                                            \
-         false,                                                                                                        \
+         ZERO_POINTS + 1,                                                                                              \
          {ARGUMENTS(NPUQ_ARGUMENT_DATA, SCALES_OF_##FORM, ADDED_TO_##FORM, Y_OF_##FORM, NPUQ_NO_ARGUMENT)}},           \
             check, make_plan, quantise_tile, NULL                                                                      \
     }

@@ -2,6 +2,7 @@
 #include "../backends/dispatch.h"
 #include "../kinds/from_integers.h"
 
+#define NPUQ_PLACE(ROLE) NPUQ_INTEGERS_##ROLE
 enum { X = NPUQ_INTEGERS_X, Y = NPUQ_INTEGERS_Y, WORDS = NPUQ_INTEGERS_SCALE, BIAS = NPUQ_INTEGERS_ADDEND };
 
 static npuq_status check(const npuq_arguments *arguments, const void *options)
@@ -90,7 +91,6 @@ static npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, c
     return status;
 }
 
-static const npuq_operator requant = {NPUQ_SIGNATURE(requant, 5, false, NPUQ_HOLE(INTEGERS_ROW_SCALE)), check,
-                                      make_plan, npuq_dequantise_tile, NULL};
+static const npuq_operator requant = {NPUQ_SIGNATURE(requant), check, make_plan, npuq_dequantise_tile, NULL};
 
 NPUQ_DEFINE_CALLS(requant, NULL, &requant, NPUQ_CALL(&requant))

@@ -7,9 +7,11 @@
 
 static const char op[] = "trans_quant_param";
 
-enum { SCALE = NPUQ_AT_X, Y = NPUQ_AT_Y, OFFSET = NPUQ_AFTER_Y };
+enum { WORDS_X = NPUQ_AT_X, WORDS_Y = NPUQ_AT_Y, WORDS_OFFSET = NPUQ_AFTER_Y };
+#define NPUQ_PLACE(ROLE) WORDS_##ROLE
+enum { SCALE = WORDS_X, Y = WORDS_Y, OFFSET = WORDS_OFFSET };
 
-static const npuq_signature signature = NPUQ_SIGNATURE(trans_quant_param, 3, false, );
+static const npuq_signature signature = NPUQ_SIGNATURE(trans_quant_param);
 
 static int64_t last_extent(const npuq_tensor *tensor)
 {

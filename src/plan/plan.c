@@ -17,7 +17,7 @@ bool npuq_start_plan_space(npuq_plan *plan, const npuq_arguments *arguments, con
     const npuq_storage_word *words = plan->setup.words;
     const size_t count = (size_t)npuq_count_elements(elements);
 
-    assert(plan->operands == arguments->signature->count - arguments->signature->has_groups);
+    assert(plan->operands + 1u >= arguments->signature->count); /* a group_index is no operand */
     npuq_start_space(&plan->area.space, plan->operands, elements, words[NPUQ_AT_X], words[NPUQ_AT_Y]);
     for (int i = NPUQ_AT_X; i <= NPUQ_AT_Y; i++) {
         if (arguments->tensors[i]) {

@@ -353,8 +353,8 @@ npuq_status npuq_prepare_operator(npuq_call *call, const npuq_operator *op, cons
 #define NPUQ_CALL_PARAMETERS(name)                                                                                     \
     ARGUMENTS_##name(NPUQ_TENSOR_PARAMETER, NPUQ_TENSOR_PARAMETER, NPUQ_TENSOR_PARAMETER, NPUQ_TENSOR_PARAMETER,       \
                      NPUQ_OPTION_PARAMETER)
-#define NPUQ_AND_EXECUTOR(...)                    (__VA_ARGS__, const npuq_executor *executor)
-#define NPUQ_PLACED(name, NAME, ROLE, PLACE, ...) [NPUQ_##PLACE] = (name),
+#define NPUQ_AND_EXECUTOR(...)             (__VA_ARGS__, const npuq_executor *executor)
+#define NPUQ_PLACED(name, NAME, ROLE, ...) [NPUQ_PLACE(ROLE)] = (name),
 
 #define NPUQ_EACH_PLACED(name) ARGUMENTS_##name(NPUQ_PLACED, NPUQ_PLACED, NPUQ_PLACED, NPUQ_PLACED, NPUQ_NO_ARGUMENT)
 
