@@ -129,6 +129,15 @@ for executor in WITH WITHOUT; do
     fi
 done
 
+# A reader, grep and ctags find each function by its name: a line of src begins with a type and has it.
+names 'NPUQ_API [^();]*npuq_[a-z_]+\([^();]*\);' >"$work/public"
+(cd "$(dirname "$0")/../src" && grep -h -r -o -E --include='*.c' '^[a-z][a-z_ *]*\bnpuq_[a-z_]+\(' .) |
+    sed 's/($//; s/.*npuq_//' | sort -u >"$work/defined"
+if ! [ -s "$work/public" ] || ! comm -23 "$work/public" "$work/defined" | diff - /dev/null; then
+    echo "FAILED: src defines these functions by no line with their names"
+    failed=1
+fi
+
 # named FILE PATTERN: the file has a place for the function
 named() {
     grep -q -E "$2" "$(dirname "$0")/../$1" || {

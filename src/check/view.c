@@ -59,19 +59,21 @@ static bool is_empty(const npuq_tensor *tensor)
 /* ---- one argument by itself ------------------------------------------------------------------------------------ */
 
 /* The mode, if it decides the dtypes or the rank. */
-static const char *reason_of(const npuq_argument *a, uint32_t what)
+static const char *reason_of_dtypes(const npuq_signature *s, int i)
 {
-    if ((a->dtypes & what) == 0) {
-        return "";
-    }
-    return a->dtypes & NPUQ_DIV_MODE ? ", as div_mode is true" : ", as div_mode is false";
+    return s->other && s->other->arguments[i].dtypes != s->arguments[i].dtypes ? s->mode : "";
 }
 
-npuq_status npuq_fail_dtype(const char *op, const npuq_argument *a, npuq_dtype dtype)
+static const char *reason_of_rank(const npuq_signature *s, int i)
+{
+    return s->other && s->other->arguments[i].max_ndim != s->arguments[i].max_ndim ? s->mode : "";
+}
+
+npuq_status npuq_fail_dtype(const char *op, const npuq_argument *a, npuq_dtype dtype, const char *reason)
 {
     char expected[96] = "";
     size_t used = 0;
-    unsigned left = a->dtypes & ~(NPUQ_DTYPES_BY_MODE | NPUQ_RANK_BY_MODE | NPUQ_DIV_MODE);
+    unsigned left = a->dtypes;
 
     for (size_t i = 0; i <= NPUQ_TYPES; i++) {
         const npuq_type_info *info = &npuq_type_infos[i];
@@ -85,20 +87,24 @@ npuq_status npuq_fail_dtype(const char *op, const npuq_argument *a, npuq_dtype d
     }
     if (npuq_find_type(dtype)->set == 0) {
         return npuq_fail(NPUQ_ERROR_DTYPE, op, a->name, "dtype is %d, which npuquant does not implement; expected %s%s",
-                         (int)dtype, expected, reason_of(a, NPUQ_DTYPES_BY_MODE));
+                         (int)dtype, expected, reason);
     }
     return npuq_fail(NPUQ_ERROR_DTYPE, op, a->name, "dtype is %s; expected %s%s", npuq_dtype_name(dtype), expected,
-                     reason_of(a, NPUQ_DTYPES_BY_MODE));
+                     reason);
 }
 
-static npuq_status fail_rank(const char *op, const npuq_argument *a, int32_t ndim)
+static npuq_status fail_rank(const npuq_signature *signature, int i, int32_t ndim)
 {
+    const char *op = signature->op;
+    const npuq_argument *a = &signature->arguments[i];
+    const char *reason = reason_of_rank(signature, i);
+
     if (a->min_ndim == a->max_ndim) {
         return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %d dimension%s; expected %d%s", (int)ndim,
-                         npuq_plural(ndim), a->min_ndim, reason_of(a, NPUQ_RANK_BY_MODE));
+                         npuq_plural(ndim), a->min_ndim, reason);
     }
     return npuq_fail(NPUQ_ERROR_SHAPE, op, a->name, "has %d dimension%s; expected %d to %d%s", (int)ndim,
-                     npuq_plural(ndim), a->min_ndim, a->max_ndim, reason_of(a, NPUQ_RANK_BY_MODE));
+                     npuq_plural(ndim), a->min_ndim, a->max_ndim, reason);
 }
 
 npuq_status npuq_check_arguments(npuq_arguments *arguments, const npuq_signature *signature,
@@ -114,7 +120,7 @@ npuq_status npuq_check_arguments(npuq_arguments *arguments, const npuq_signature
         const npuq_tensor *tensor = tensors[i];
 
         if (!tensor) {
-            if (a->role == NPUQ_OPTIONAL_INPUT) {
+            if (npuq_may_be_absent(a)) {
                 continue;
             }
             return npuq_fail(NPUQ_ERROR_NULL, signature->op, a->name, "is null; expected a tensor");
@@ -122,10 +128,10 @@ npuq_status npuq_check_arguments(npuq_arguments *arguments, const npuq_signature
         const npuq_type_info *info = npuq_find_type(tensor->dtype);
 
         if ((info->set & a->dtypes) == 0) {
-            return npuq_fail_dtype(signature->op, a, tensor->dtype);
+            return npuq_fail_dtype(signature->op, a, tensor->dtype, reason_of_dtypes(signature, (int)i));
         }
         if (tensor->ndim < a->min_ndim || tensor->ndim > a->max_ndim) {
-            return fail_rank(signature->op, a, tensor->ndim);
+            return fail_rank(signature, (int)i, tensor->ndim);
         }
         arguments->present |= 1u << i;
         arguments->infos[i] = info;
@@ -168,7 +174,7 @@ npuq_status npuq_fail_same_dtype(const npuq_arguments *arguments, int i, int lik
     return npuq_fail(NPUQ_ERROR_DTYPE, arguments->signature->op, names[i].name,
                      "dtype is %s; expected %s, the dtype of %s%s", npuq_dtype_name(arguments->tensors[i]->dtype),
                      npuq_dtype_name(arguments->tensors[like]->dtype), names[like].name,
-                     reason_of(&names[i], NPUQ_DTYPES_BY_MODE));
+                     reason_of_dtypes(arguments->signature, i));
 }
 
 npuq_status npuq_check_packed_shape(const npuq_arguments *arguments, int x, int y)

@@ -13,30 +13,32 @@
 
 /* One tensor argument of an operator, and its limits by itself. */
 typedef struct npuq_argument {
-    const char *name;
-    uint32_t dtypes; /* a NPUQ_SET(), and what messages say of div_mode */
+    const char *name; /* null: a place without an argument */
+    uint32_t dtypes;  /* a NPUQ_SET() */
     int min_ndim;
     int max_ndim;
     /* NPUQ_X: the input that is computed on. NPUQ_X_UNDER_Y: the same; y may be written over it, if both have one view
-     * and elements of one size. In a place without an argument NPUQ_OPTIONAL_INPUT, which is 0 and never given. */
-    enum { NPUQ_OPTIONAL_INPUT, NPUQ_X, NPUQ_X_UNDER_Y, NPUQ_INPUT, NPUQ_OUTPUT } role;
+     * and elements of one size. */
+    enum { NPUQ_X, NPUQ_X_UNDER_Y, NPUQ_INPUT, NPUQ_OPTIONAL_INPUT, NPUQ_OUTPUT } role;
     int operand; /* npuq_operand, by which a prepared call rebinds it, or NPUQ_FIXED */
 } npuq_argument;
 
 enum { NPUQ_MOST_ARGUMENTS = 8, NPUQ_FIXED = -1 };
 
-/* No types: what div_mode decides of an argument, and whether it is true. For messages. */
-#define NPUQ_DTYPES_BY_MODE (1u << 29)
-#define NPUQ_RANK_BY_MODE   (1u << 30)
-#define NPUQ_DIV_MODE       (1u << 31)
-
 /* Arguments, tensors and a plan's operands have this order: x, y, others. A group_index is last, and no operand. */
 enum { NPUQ_AT_X, NPUQ_AT_Y, NPUQ_AFTER_Y };
 typedef struct npuq_signature {
     const char *op;
-    size_t count; /* of places: the last one has an argument */
+    size_t count;                       /* of places: the last one has an argument */
+    const struct npuq_signature *other; /* where an option decides dtypes or ranks: what they are by its other value */
+    const char *mode;                   /* which messages then give as the reason, such as ", as div_mode is true" */
     npuq_argument arguments[NPUQ_MOST_ARGUMENTS];
 } npuq_signature;
+
+static inline bool npuq_may_be_absent(const npuq_argument *a)
+{
+    return a->role == NPUQ_OPTIONAL_INPUT || !a->name;
+}
 
 /* Rows of operators.def as arguments. The file that has them defines NPUQ_PLACE(ROLE), where arguments stand by their
  * roles. The build refuses two in one place. */
@@ -56,10 +58,12 @@ typedef struct npuq_signature {
         ARGUMENTS_##name(NPUQ_ARGUMENT_DATA, NPUQ_ARGUMENT_IN, NPUQ_ARGUMENT_OPTIONAL, NPUQ_ARGUMENT_OUT,              \
                          NPUQ_NO_ARGUMENT)                                                                             \
     }
-#define NPUQ_SIGNATURE(name)                                                                                           \
+#define NPUQ_SIGNATURE_OF(op, name, OTHER, MODE)                                                                       \
     {                                                                                                                  \
-#name, sizeof(const npuq_argument[]) NPUQ_ARGUMENTS(name) / sizeof(npuq_argument), NPUQ_ARGUMENTS(name)        \
+        op, sizeof(const npuq_argument[]) NPUQ_ARGUMENTS(name) / sizeof(npuq_argument), OTHER, MODE,                   \
+            NPUQ_ARGUMENTS(name)                                                                                       \
     }
+#define NPUQ_SIGNATURE(name) NPUQ_SIGNATURE_OF(#name, name, NULL, "")
 
 /* The arguments of one call, and what the checks found. Sets of arguments have bit i for argument i. */
 typedef struct npuq_arguments {
@@ -117,7 +121,7 @@ static inline NPUQ_INLINED bool npuq_check_dense_fast(npuq_arguments *arguments,
         const npuq_tensor *tensor = tensors[i];
 
         if (!tensor) {
-            if (a->role != NPUQ_OPTIONAL_INPUT) {
+            if (!npuq_may_be_absent(a)) {
                 return false;
             }
             continue;
@@ -166,7 +170,7 @@ npuq_status npuq_check_arguments(npuq_arguments *arguments, const npuq_signature
  * no output overlapping itself or another argument. The last check, after the shapes. */
 npuq_status npuq_check_layouts(npuq_arguments *arguments);
 
-npuq_status npuq_fail_dtype(const char *op, const npuq_argument *a, npuq_dtype dtype);
+npuq_status npuq_fail_dtype(const char *op, const npuq_argument *a, npuq_dtype dtype, const char *reason);
 npuq_status npuq_fail_shape(const npuq_arguments *arguments, int i, int ndim, const int64_t *shape, const char *rule);
 npuq_status npuq_fail_same_dtype(const npuq_arguments *arguments, int i, int like);
 

@@ -581,7 +581,7 @@ static npuq_status check_params(const npuq_arguments *arguments, const void *opt
     npuq_status status;
 
     if ((npuq_find_type(y_dtype)->set & y.dtypes) == 0) {
-        return npuq_fail_dtype(arguments->signature->op, &y, y_dtype);
+        return npuq_fail_dtype(arguments->signature->op, &y, y_dtype, "");
     }
     if ((status = npuq_check_shape(arguments, PARAMS_MAX, min->ndim, min->shape, rule)) != NPUQ_OK ||
         (status = npuq_check_shape(arguments, PARAMS_SCALE, min->ndim, min->shape, rule)) != NPUQ_OK) {

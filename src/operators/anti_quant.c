@@ -85,5 +85,15 @@ static npuq_status plan_anti_quant(npuq_plan *plan, const npuq_arguments *argume
 static const npuq_operator anti_quant = {NPUQ_SIGNATURE(anti_quant), check, plan_anti_quant, npuq_dequantise_tile,
                                          NULL};
 
-NPUQ_DEFINE_CALLS(anti_quant, NULL, &anti_quant,
-                  NPUQ_CALL_INLINED(&anti_quant, check, plan_anti_quant, npuq_dequantise_tile))
+npuq_status npuq_anti_quant(const npuq_tensor *x, const npuq_tensor *scale, const npuq_tensor *offset,
+                            const npuq_tensor *y, const npuq_executor *executor)
+{
+    return npuq_call_inlined(&anti_quant, check, plan_anti_quant, npuq_dequantise_tile, NPUQ_TENSORS(anti_quant), NULL,
+                             executor);
+}
+
+npuq_status npuq_prepare_anti_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *scale,
+                                    const npuq_tensor *offset, const npuq_tensor *y)
+{
+    return npuq_prepare_operator(call, &anti_quant, NPUQ_TENSORS(anti_quant), NULL);
+}

@@ -156,5 +156,16 @@ static void quantise_blocks(const npuq_plan *plan, const npuq_tile *tile)
 static const npuq_operator operator_of_blocks = {NPUQ_SIGNATURE(dynamic_block_quant), check, plan_blocks,
                                                  quantise_blocks, NULL};
 
-NPUQ_DEFINE_CALLS(dynamic_block_quant, (&(block_options){block, bits_of_argument(&min_scale)}), &operator_of_blocks,
-                  NPUQ_CALL(&operator_of_blocks))
+npuq_status npuq_dynamic_block_quant(const npuq_tensor *x, int64_t block, float min_scale, const npuq_tensor *y,
+                                     const npuq_tensor *scale, const npuq_executor *executor)
+{
+    return npuq_call_operator(&operator_of_blocks, NPUQ_TENSORS(dynamic_block_quant),
+                              &(block_options){block, bits_of_argument(&min_scale)}, executor);
+}
+
+npuq_status npuq_prepare_dynamic_block_quant(npuq_call *call, const npuq_tensor *x, int64_t block, float min_scale,
+                                             const npuq_tensor *y, const npuq_tensor *scale)
+{
+    return npuq_prepare_operator(call, &operator_of_blocks, NPUQ_TENSORS(dynamic_block_quant),
+                                 &(block_options){block, bits_of_argument(&min_scale)});
+}

@@ -12,14 +12,44 @@ static npuq_dynamic_form form_of(npuq_scale_form scale_form)
     return scale_form == NPUQ_SCALE_INVERSE ? NPUQ_SYMMETRIC_INVERSE : NPUQ_SYMMETRIC_PRODUCT;
 }
 
-NPUQ_DEFINE_CALLS(dynamic_quant,
-                  (&(npuq_dynamic_options){NPUQ_QUANTISE_ALL, form_of(scale_form), quant_mode, scale_form}), &all_steps,
-                  NPUQ_CALL(&all_steps))
+npuq_status npuq_dynamic_quant(const npuq_tensor *x, const npuq_tensor *smooth_scales, const npuq_tensor *group_index,
+                               npuq_quant_mode quant_mode, npuq_scale_form scale_form, const npuq_tensor *y,
+                               const npuq_tensor *scale, const npuq_executor *executor)
+{
+    return npuq_call_operator(&all_steps, NPUQ_TENSORS(dynamic_quant),
+                              &(npuq_dynamic_options){NPUQ_QUANTISE_ALL, form_of(scale_form), quant_mode, scale_form},
+                              executor);
+}
+
+npuq_status npuq_prepare_dynamic_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *smooth_scales,
+                                       const npuq_tensor *group_index, npuq_quant_mode quant_mode,
+                                       npuq_scale_form scale_form, const npuq_tensor *y, const npuq_tensor *scale)
+{
+    return npuq_prepare_operator(
+        call, &all_steps, NPUQ_TENSORS(dynamic_quant),
+        &(npuq_dynamic_options){NPUQ_QUANTISE_ALL, form_of(scale_form), quant_mode, scale_form});
+}
 
 /* y is the same in both forms of the scale. */
-NPUQ_DEFINE_CALLS(dynamic_quant_symmetric_apply,
-                  (&(npuq_dynamic_options){NPUQ_APPLY, NPUQ_SYMMETRIC_PRODUCT, quant_mode, NPUQ_SCALE_PRODUCT}),
-                  &apply_step, NPUQ_CALL(&apply_step))
+npuq_status npuq_dynamic_quant_symmetric_apply(const npuq_tensor *x, const npuq_tensor *smooth_scales,
+                                               const npuq_tensor *group_index, npuq_quant_mode quant_mode,
+                                               const npuq_tensor *min, const npuq_tensor *max, const npuq_tensor *y,
+                                               const npuq_executor *executor)
+{
+    return npuq_call_operator(
+        &apply_step, NPUQ_TENSORS(dynamic_quant_symmetric_apply),
+        &(npuq_dynamic_options){NPUQ_APPLY, NPUQ_SYMMETRIC_PRODUCT, quant_mode, NPUQ_SCALE_PRODUCT}, executor);
+}
+
+npuq_status npuq_prepare_dynamic_quant_symmetric_apply(npuq_call *call, const npuq_tensor *x,
+                                                       const npuq_tensor *smooth_scales, const npuq_tensor *group_index,
+                                                       npuq_quant_mode quant_mode, const npuq_tensor *min,
+                                                       const npuq_tensor *max, const npuq_tensor *y)
+{
+    return npuq_prepare_operator(
+        call, &apply_step, NPUQ_TENSORS(dynamic_quant_symmetric_apply),
+        &(npuq_dynamic_options){NPUQ_APPLY, NPUQ_SYMMETRIC_PRODUCT, quant_mode, NPUQ_SCALE_PRODUCT});
+}
 
 npuq_status npuq_dynamic_quant_symmetric_params(const npuq_tensor *min, const npuq_tensor *max, npuq_dtype y_dtype,
                                                 npuq_scale_form scale_form, const npuq_tensor *scale)

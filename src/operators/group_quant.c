@@ -60,5 +60,15 @@ static npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, c
 
 static const npuq_operator group_quant = {NPUQ_SIGNATURE(group_quant), check, make_plan, npuq_quantise_by_column, NULL};
 
-NPUQ_DEFINE_CALLS(group_quant, NULL, &group_quant,
-                  NPUQ_CALL_INLINED(&group_quant, check, make_plan, npuq_quantise_by_column))
+npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *scale, const npuq_tensor *group_index,
+                             const npuq_tensor *offset, const npuq_tensor *y, const npuq_executor *executor)
+{
+    return npuq_call_inlined(&group_quant, check, make_plan, npuq_quantise_by_column, NPUQ_TENSORS(group_quant), NULL,
+                             executor);
+}
+
+npuq_status npuq_prepare_group_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *scale,
+                                     const npuq_tensor *group_index, const npuq_tensor *offset, const npuq_tensor *y)
+{
+    return npuq_prepare_operator(call, &group_quant, NPUQ_TENSORS(group_quant), NULL);
+}

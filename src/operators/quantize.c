@@ -168,25 +168,24 @@ static inline NPUQ_INLINED void quantise_tile(const npuq_plan *plan, const npuq_
 }
 
 /* div_mode decides the dimensions of the scales and of the zero points, their types, and those of y. */
-#define BY_MODE(BITS, name, NAME, ROLE, TYPES, SHAPE, LEAST, MOST, REBOUND, KIND)                                      \
-    NPUQ_ARGUMENT(name, ROLE, (BITS) | NPUQ_SET(TYPES), LEAST, MOST, KIND, REBOUND)
-#define SCALES_OF_PRODUCT(...)  BY_MODE(NPUQ_RANK_BY_MODE, __VA_ARGS__, INPUT)
-#define ADDED_TO_PRODUCT(...)   BY_MODE(NPUQ_RANK_BY_MODE | NPUQ_DTYPES_BY_MODE, __VA_ARGS__, OPTIONAL_INPUT)
-#define Y_OF_PRODUCT(...)       BY_MODE(NPUQ_DTYPES_BY_MODE, __VA_ARGS__, OUTPUT)
-#define SCALES_OF_QUOTIENT(...) BY_MODE(NPUQ_DIV_MODE | NPUQ_RANK_BY_MODE, __VA_ARGS__, INPUT)
-#define ADDED_TO_QUOTIENT(...)                                                                                         \
-    BY_MODE(NPUQ_DIV_MODE | NPUQ_RANK_BY_MODE | NPUQ_DTYPES_BY_MODE, __VA_ARGS__, OPTIONAL_INPUT)
-#define Y_OF_QUOTIENT(...) BY_MODE(NPUQ_DIV_MODE | NPUQ_DTYPES_BY_MODE, __VA_ARGS__, OUTPUT)
-#define OPERATOR(ARGUMENTS, FORM)                                                                                      \
-    {                                                                                                                  \
-        {op,                                                                                                           \
-         ZERO_POINTS + 1,                                                                                              \
-         {ARGUMENTS(NPUQ_ARGUMENT_DATA, SCALES_OF_##FORM, ADDED_TO_##FORM, Y_OF_##FORM, NPUQ_NO_ARGUMENT)}},           \
-            check, make_plan, quantise_tile, NULL                                                                      \
-    }
-static const npuq_operator product = OPERATOR(ARGUMENTS_quantize_product, PRODUCT);
-static const npuq_operator division = OPERATOR(ARGUMENTS_quantize_quotient, QUOTIENT);
+static const npuq_operator by_mode[] = {
+    [false] = {NPUQ_SIGNATURE_OF(op, quantize_product, &by_mode[true].signature, ", as div_mode is false"), check,
+               make_plan, quantise_tile, NULL},
+    [true] = {NPUQ_SIGNATURE_OF(op, quantize_quotient, &by_mode[false].signature, ", as div_mode is true"), check,
+              make_plan, quantise_tile, NULL}};
 
-NPUQ_DEFINE_CALLS(quantize, (&(options){axis, div_mode}), div_mode ? &division : &product,
-                  div_mode ? NPUQ_CALL_INLINED(&division, check, make_plan, quantise_tile)
-                           : NPUQ_CALL_INLINED(&product, check, make_plan, quantise_tile))
+npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,
+                          bool div_mode, const npuq_tensor *y, const npuq_executor *executor)
+{
+    const npuq_tensor *const *tensors = NPUQ_TENSORS(quantize);
+    const options o = {axis, div_mode};
+
+    return div_mode ? npuq_call_inlined(&by_mode[true], check, make_plan, quantise_tile, tensors, &o, executor)
+                    : npuq_call_inlined(&by_mode[false], check, make_plan, quantise_tile, tensors, &o, executor);
+}
+
+npuq_status npuq_prepare_quantize(npuq_call *call, const npuq_tensor *x, const npuq_tensor *scales,
+                                  const npuq_tensor *zero_points, int32_t axis, bool div_mode, const npuq_tensor *y)
+{
+    return npuq_prepare_operator(call, &by_mode[div_mode], NPUQ_TENSORS(quantize), &(options){axis, div_mode});
+}

@@ -93,4 +93,14 @@ static npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, c
 
 static const npuq_operator requant = {NPUQ_SIGNATURE(requant), check, make_plan, npuq_dequantise_tile, NULL};
 
-NPUQ_DEFINE_CALLS(requant, NULL, &requant, NPUQ_CALL(&requant))
+npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias, const npuq_tensor *y,
+                         const npuq_executor *executor)
+{
+    return npuq_call_operator(&requant, NPUQ_TENSORS(requant), NULL, executor);
+}
+
+npuq_status npuq_prepare_requant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *words,
+                                 const npuq_tensor *bias, const npuq_tensor *y)
+{
+    return npuq_prepare_operator(call, &requant, NPUQ_TENSORS(requant), NULL);
+}

@@ -348,34 +348,10 @@ npuq_status npuq_prepare_operator(npuq_call *call, const npuq_operator *op, cons
 
 /* ---- the public functions ---------------------------------------------------------------------------------------- */
 
-#define NPUQ_TENSOR_PARAMETER(name, ...)        , const npuq_tensor *name
-#define NPUQ_OPTION_PARAMETER(name, NAME, type) , type name
-#define NPUQ_CALL_PARAMETERS(name)                                                                                     \
-    ARGUMENTS_##name(NPUQ_TENSOR_PARAMETER, NPUQ_TENSOR_PARAMETER, NPUQ_TENSOR_PARAMETER, NPUQ_TENSOR_PARAMETER,       \
-                     NPUQ_OPTION_PARAMETER)
-#define NPUQ_AND_EXECUTOR(...)             (__VA_ARGS__, const npuq_executor *executor)
+/* The arguments of npuq_name() as its operator takes them, in the order of the signature. */
 #define NPUQ_PLACED(name, NAME, ROLE, ...) [NPUQ_PLACE(ROLE)] = (name),
-
-#define NPUQ_EACH_PLACED(name) ARGUMENTS_##name(NPUQ_PLACED, NPUQ_PLACED, NPUQ_PLACED, NPUQ_PLACED, NPUQ_NO_ARGUMENT)
-
-/* Defines npuq_name() and npuq_prepare_name(), with the arguments of operators.def. OPTIONS is a pointer to the
- * operator's own, or NULL, and may use all other arguments. CALL is one of the two below. */
-#define NPUQ_DEFINE_CALLS(name, OPTIONS, OPERATOR, CALL)                                                               \
-    npuq_status npuq_##name APPLY(NPUQ_AND_EXECUTOR, NPUQ_CALL_PARAMETERS(name))                                       \
-    {                                                                                                                  \
-        const npuq_tensor *const tensors[NPUQ_MOST_ARGUMENTS] = {NPUQ_EACH_PLACED(name)};                              \
-        const void *of_call = OPTIONS;                                                                                 \
-                                                                                                                       \
-        return CALL;                                                                                                   \
-    }                                                                                                                  \
-                                                                                                                       \
-    npuq_status npuq_prepare_##name(npuq_call *call NPUQ_CALL_PARAMETERS(name))                                        \
-    {                                                                                                                  \
-        const npuq_tensor *const tensors[NPUQ_MOST_ARGUMENTS] = {NPUQ_EACH_PLACED(name)};                              \
-                                                                                                                       \
-        return npuq_prepare_operator(call, OPERATOR, tensors, OPTIONS);                                                \
-    }
-#define NPUQ_CALL(OPERATOR)              npuq_call_operator(OPERATOR, tensors, of_call, executor)
-#define NPUQ_CALL_INLINED(OPERATOR, ...) npuq_call_inlined(OPERATOR, __VA_ARGS__, tensors, of_call, executor)
+#define NPUQ_TENSORS(name)                                                                                             \
+    ((const npuq_tensor *const[NPUQ_MOST_ARGUMENTS]){                                                                  \
+        ARGUMENTS_##name(NPUQ_PLACED, NPUQ_PLACED, NPUQ_PLACED, NPUQ_PLACED, NPUQ_NO_ARGUMENT)})
 
 #endif
