@@ -35,13 +35,25 @@ static inline int64_t npuq_values_in_word(unsigned dtype)
 #undef NPUQ_VALUES
 }
 
+static inline int64_t npuq_count_blocks(int64_t extent, int64_t block)
+{
+    return extent / block + (extent % block != 0);
+}
+
 /* Writes the extents of a tensor, in values, and returns how many there are. An x without dimensions is one column. */
 static inline int npuq_make_shape(npuq_shape rule, const npuq_shape_facts *call, int64_t *shape)
 {
 #define NPUQ_SHAPE_PARTS(NAME, FIRST, LAST) {NPUQ_FIRST_##FIRST, NPUQ_LAST_##LAST},
     static const struct {
-        enum { NPUQ_FIRST_NONE, NPUQ_FIRST_GROUPS, NPUQ_FIRST_ROWS } first;
-        enum { NPUQ_LAST_NONE, NPUQ_LAST_ONE, NPUQ_LAST_COLUMNS, NPUQ_LAST_BLOCKS, NPUQ_LAST_AXIS } last;
+        enum { NPUQ_FIRST_NONE, NPUQ_FIRST_GROUPS, NPUQ_FIRST_ROWS, NPUQ_FIRST_PAIRS } first;
+        enum {
+            NPUQ_LAST_NONE,
+            NPUQ_LAST_ONE,
+            NPUQ_LAST_PAIR,
+            NPUQ_LAST_COLUMNS,
+            NPUQ_LAST_BLOCKS,
+            NPUQ_LAST_AXIS
+        } last;
     } parts[] = {EACH_SHAPE(NPUQ_SHAPE_PARTS)};
     const int64_t columns = call->ndim > 0 ? call->shape[call->ndim - 1] : 1;
     int ndim = 0;
@@ -64,12 +76,20 @@ static inline int npuq_make_shape(npuq_shape rule, const npuq_shape_facts *call,
         for (; ndim < call->ndim - 1; ndim++) {
             shape[ndim] = call->shape[ndim];
         }
+        break;
+    case NPUQ_FIRST_PAIRS:
+        for (; ndim < call->ndim; ndim++) {
+            const int64_t extent = call->shape[ndim];
+
+            shape[ndim] = ndim == call->axis ? npuq_count_blocks(npuq_count_blocks(extent, call->block), 2) : extent;
+        }
     }
     switch (parts[rule].last) {
     case NPUQ_LAST_NONE: break;
     case NPUQ_LAST_ONE: shape[ndim++] = 1; break;
+    case NPUQ_LAST_PAIR: shape[ndim++] = 2; break;
     case NPUQ_LAST_COLUMNS: shape[ndim++] = columns; break;
-    case NPUQ_LAST_BLOCKS: shape[ndim++] = columns / call->block + (columns % call->block != 0); break;
+    case NPUQ_LAST_BLOCKS: shape[ndim++] = npuq_count_blocks(columns, call->block); break;
     case NPUQ_LAST_AXIS: shape[ndim++] = call->shape[call->axis]; break;
     }
     return ndim;

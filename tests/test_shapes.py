@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The rules of shapes have two evaluations: npuq_make_shape() in src/shape.h, and extents() of the Python package. Both
-give the same shapes for drawn facts of a call, by every rule.
+give the same shapes for drawn facts of a call, by every rule, and by one that no operator has: the scales of pairs of
+blocks along any axis.
 
 usage: test_shapes.py SOURCE
 CC names the compiler. It makes what both read of src/operators.def.
@@ -25,19 +26,25 @@ int make_shape(int rule, int ndim, const int64_t *x, bool per_tensor, int axis, 
 
 source = sys.argv[1]
 compiler = os.environ["CC"].split()
-package = f"{source}/python/npuquant_facts"
 with tempfile.TemporaryDirectory() as folder:
-    made = shutil.copytree(package, f"{folder}/npuquant_facts")
-    subprocess.run([*compiler, "-E", "-P", "-x", "assembler-with-cpp", f"{package}/_rows.py.in",
+    for part in ("include", "src", "python/npuquant_facts"):
+        made = shutil.copytree(f"{source}/{part}", f"{folder}/{part}")
+    with open(f"{folder}/src/operators.def", "r+") as rows:
+        with_own = rows.read().replace("#define EACH_SHAPE(DO)", "#define EACH_SHAPE(DO) DO(OWN, PAIRS, PAIR)")
+        rows.seek(0)
+        rows.write(with_own)
+    subprocess.run([*compiler, "-E", "-P", "-x", "assembler-with-cpp", f"{made}/_rows.py.in",
                     "-o", f"{made}/_rows.py"], check=True)
-    subprocess.run([*compiler, "-shared", "-fPIC", f"-I{source}/src", "-x", "c", "-", "-o", f"{folder}/shape.so"],
+    subprocess.run([*compiler, "-shared", "-fPIC", f"-I{folder}/src", "-x", "c", "-", "-o", f"{folder}/shape.so"],
                    input=MAKE_SHAPE.encode(), check=True)
-    sys.path.insert(0, folder)
+    sys.path.insert(0, f"{folder}/python")
     from npuquant_facts.operators import SHAPES, extents  # noqa: E402
     library = ctypes.CDLL(f"{folder}/shape.so")
 
+if extents("OWN", (3, 130, 5), block=32, axis=1) != (3, 3, 5, 2):  # 5 blocks
+    sys.exit("130 values are not 3 pairs of blocks of 32")
 draw = random.Random(20261128)
-words = ctypes.c_int64 * 8
+words = ctypes.c_int64 * 9
 for _ in range(CALLS):
     x = [draw.choice((0, 1, draw.randint(2, 9), draw.randint(2, 5000), 2**40)) for _ in range(draw.randint(0, 8))]
     per_tensor, axis, block = draw.random() < 0.3, draw.randrange(max(len(x), 1)), draw.choice((1, 8, 128, 2**62))

@@ -79,8 +79,10 @@ def extents(shape: str, x: Sequence[Any], groups: Sequence[Any] = (), per_tensor
         return (1,)
     first, last = SHAPES[shape]
     firsts = x[:-1] if first == "ROWS" else groups if first == "GROUPS" else ()
+    if first == "PAIRS":
+        firsts = [-(-n // (2 * block)) if d == axis % len(x) else n for d, n in enumerate(x)]
     if last == "NONE":
         return tuple(firsts)  # NumPy is slow with PyTorch's shapes
     if last == "BLOCKS":
         return (*firsts, *[-(-columns // block) for columns in x[-1:]])
-    return (*firsts, *(x[-1:] if last == "COLUMNS" else x[axis:][:1] if last == "AXIS" else (1,)))
+    return (*firsts, *{"COLUMNS": x[-1:], "AXIS": x[axis:][:1], "ONE": (1,), "PAIR": (2,)}[last])

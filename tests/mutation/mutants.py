@@ -78,7 +78,7 @@ MUTANTS = [
     ("block: int4 of one whole row only", BLOCK, "o->block % elements != 0 && o->block < columns", "o->block % elements != 0"),
     ("block: infinite min_scale", BLOCK, ">= 0x7F800000u", "> 0x7F800000u"),
     ("block: the least negative min_scale", BLOCK, "o->min_scale > 0x80000000u", "o->min_scale > 0x80000001u"),
-    ("block: no scale for the last, shorter one", SHAPE, " + (columns % call->block != 0)", ""),
+    ("block: no scale for the last, shorter one", SHAPE, " + (extent % block != 0)", ""),
     ("block: rows that are not whole blocks taken for such", BLOCK, "columns > 0 && columns % block == 0", "columns > 0"),
     ("block: min_scale forgotten", BLOCK, "plan->own.dynamic.min_scale = o->min_scale", "plan->own.dynamic.min_scale = 0.0f"),
     ("block: rows of the tensor in place of blocks", BLOCK, "plan->units.rows * (size_t)(columns / block)", "plan->units.rows"),
