@@ -4,7 +4,7 @@
 #define NPUQ_VIEW_H
 
 #include "../inline.h"
-#include "../operators.def"
+#include "../shape.h"
 #include "../status.h"
 #include "../type.h"
 #include "overlap.h"
@@ -21,6 +21,7 @@ typedef struct npuq_argument {
      * and elements of one size. */
     enum { NPUQ_X, NPUQ_X_UNDER_Y, NPUQ_INPUT, NPUQ_OPTIONAL_INPUT, NPUQ_OUTPUT } role;
     int operand; /* npuq_operand, by which a prepared call rebinds it, or NPUQ_FIXED */
+    npuq_shape shape;
 } npuq_argument;
 
 enum { NPUQ_MOST_ARGUMENTS = 8, NPUQ_FIXED = -1 };
@@ -42,16 +43,16 @@ static inline bool npuq_may_be_absent(const npuq_argument *a)
 
 /* Rows of operators.def as arguments. The file that has them defines NPUQ_PLACE(ROLE), where arguments stand by their
  * roles. The build refuses two in one place. */
-#define NPUQ_ARGUMENT(name, ROLE, DTYPES, LEAST, MOST, KIND, REBOUND)                                                  \
-    [NPUQ_PLACE(ROLE)] = {#name, DTYPES, LEAST, MOST, NPUQ_##KIND, NPUQ_##REBOUND},
+#define NPUQ_ARGUMENT(name, ROLE, TYPES, SHAPE, LEAST, MOST, REBOUND, KIND)                                            \
+    [NPUQ_PLACE(ROLE)] = {#name, NPUQ_SET(TYPES), LEAST, MOST, NPUQ_##KIND, NPUQ_##REBOUND, NPUQ_SHAPE_##SHAPE},
 #define NPUQ_ARGUMENT_DATA(name, NAME, ROLE, TYPES, SHAPE, LEAST, MOST, REBOUND, KIND, npu_name)                       \
-    NPUQ_ARGUMENT(name, ROLE, NPUQ_SET(TYPES), LEAST, MOST, KIND, REBOUND)
+    NPUQ_ARGUMENT(name, ROLE, TYPES, SHAPE, LEAST, MOST, REBOUND, KIND)
 #define NPUQ_ARGUMENT_IN(name, NAME, ROLE, TYPES, SHAPE, LEAST, MOST, REBOUND)                                         \
-    NPUQ_ARGUMENT(name, ROLE, NPUQ_SET(TYPES), LEAST, MOST, INPUT, REBOUND)
+    NPUQ_ARGUMENT(name, ROLE, TYPES, SHAPE, LEAST, MOST, REBOUND, INPUT)
 #define NPUQ_ARGUMENT_OPTIONAL(name, NAME, ROLE, TYPES, SHAPE, LEAST, MOST, REBOUND)                                   \
-    NPUQ_ARGUMENT(name, ROLE, NPUQ_SET(TYPES), LEAST, MOST, OPTIONAL_INPUT, REBOUND)
+    NPUQ_ARGUMENT(name, ROLE, TYPES, SHAPE, LEAST, MOST, REBOUND, OPTIONAL_INPUT)
 #define NPUQ_ARGUMENT_OUT(name, NAME, ROLE, TYPES, SHAPE, LEAST, MOST, REBOUND)                                        \
-    NPUQ_ARGUMENT(name, ROLE, NPUQ_SET(TYPES), LEAST, MOST, OUTPUT, REBOUND)
+    NPUQ_ARGUMENT(name, ROLE, TYPES, SHAPE, LEAST, MOST, REBOUND, OUTPUT)
 #define NPUQ_NO_ARGUMENT(name, NAME, type)
 #define NPUQ_ARGUMENTS(name)                                                                                           \
     {                                                                                                                  \
@@ -185,6 +186,17 @@ static inline npuq_status npuq_check_shape(const npuq_arguments *arguments, int 
         same = tensor->shape[d] == shape[d];
     }
     return same ? NPUQ_OK : npuq_fail_shape(arguments, i, ndim, shape, rule);
+}
+
+/* Argument i, unless it is absent, has the shape by the rule of its row. The rule stands here as a constant: a call has
+ * no time to look it up. */
+static inline NPUQ_INLINED npuq_status npuq_check_shape_by(const npuq_arguments *arguments, int i, npuq_shape rule,
+                                                           const npuq_shape_facts *call, const char *words)
+{
+    int64_t shape[NPUQ_MAX_NDIM];
+
+    assert(rule == arguments->signature->arguments[i].shape);
+    return npuq_check_shape(arguments, i, npuq_make_shape(rule, call, shape), shape, words);
 }
 
 /* Argument i, unless it is absent, has the dtype of argument `like`. */

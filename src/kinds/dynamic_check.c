@@ -32,6 +32,7 @@ static npuq_status check_smooth(const npuq_arguments *arguments, npuq_quant_mode
     }
     if (group_index) {
         const int64_t E = smooth_scales->shape[0];
+        const npuq_shape_facts facts = {.ndim = x->ndim, .shape = x->shape, .groups = E};
         npuq_status status;
 
         if (E < 1 || E > MAX_GROUPS) {
@@ -39,7 +40,8 @@ static npuq_status check_smooth(const npuq_arguments *arguments, npuq_quant_mode
                              "dimension 0 is %lld; expected 1 to %d, a row for each group, as group_index is given",
                              (long long)E, MAX_GROUPS);
         }
-        status = npuq_check_shape(arguments, NPUQ_DYNAMIC_GROUPS, 1, &E, "dimension 0 of smooth_scales");
+        status = npuq_check_shape_by(arguments, NPUQ_DYNAMIC_GROUPS, NPUQ_SHAPE_OF_GROUPS, &facts,
+                                     "dimension 0 of smooth_scales");
         if (status != NPUQ_OK) {
             return status;
         }
@@ -58,11 +60,12 @@ static npuq_status check_parameter_shapes(const npuq_arguments *arguments, const
     const bool are_ranges = o->step == NPUQ_FIND_RANGES || (o->step == NPUQ_APPLY && o->form != NPUQ_ASYMMETRIC);
     static const char *const row_rules[] = {"the shape of x without its last dimension, as quant_mode is 0, per token",
                                             "the shape of x with a last dimension of 1, as quant_mode is 0, per token"};
-    const int64_t one = 1;
-    const npuq_status status =
-        o->quant_mode == NPUQ_PER_TENSOR
-            ? npuq_check_shape(arguments, NPUQ_DYNAMIC_SCALE, 1, &one, "as quant_mode is 1, per tensor")
-            : npuq_check_row_shape(arguments, NPUQ_DYNAMIC_SCALE, row_rules);
+    const npuq_tensor *x = arguments->tensors[NPUQ_DYNAMIC_X];
+    const npuq_shape_facts facts = {.ndim = x->ndim, .shape = x->shape, .per_tensor = true};
+    const npuq_status status = o->quant_mode == NPUQ_PER_TENSOR
+                                   ? npuq_check_shape_by(arguments, NPUQ_DYNAMIC_SCALE, NPUQ_SHAPE_OF_ROWS, &facts,
+                                                         "as quant_mode is 1, per tensor")
+                                   : npuq_check_row_shape(arguments, NPUQ_DYNAMIC_SCALE, row_rules);
 
     return status != NPUQ_OK ? status
                              : npuq_check_shape(arguments, NPUQ_DYNAMIC_OFFSET, first->ndim, first->shape,

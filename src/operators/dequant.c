@@ -13,15 +13,16 @@ enum {
 static inline NPUQ_INLINED npuq_status check(const npuq_arguments *arguments, const void *options)
 {
     const npuq_tensor *x = arguments->tensors[X];
-    const int last = x->ndim - 1;
+    const npuq_shape_facts facts = {.ndim = x->ndim, .shape = x->shape};
     static const char *const row_rules[] = {"the shape of x without its last dimension",
                                             "the shape of x with a last dimension of 1"};
     npuq_status status;
 
     (void)options;
-    if ((status = npuq_check_columns(arguments, WEIGHT_SCALE, x->shape[last])) != NPUQ_OK ||
+    if ((status = npuq_check_columns(arguments, WEIGHT_SCALE, x->shape[x->ndim - 1])) != NPUQ_OK ||
         (status = npuq_check_row_shape(arguments, ACTIVATION_SCALE, row_rules)) != NPUQ_OK ||
-        (status = npuq_check_shape(arguments, BIAS, 1, &x->shape[last], "the last dimension of x")) != NPUQ_OK) {
+        (status = npuq_check_shape_by(arguments, BIAS, NPUQ_SHAPE_OF_COLUMNS, &facts, "the last dimension of x")) !=
+            NPUQ_OK) {
         return status;
     }
     return npuq_check_output_shape(arguments, X, Y);

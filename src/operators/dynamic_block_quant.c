@@ -2,7 +2,6 @@
 #include "../kinds/dynamic.h"
 
 #include "../element.h"
-#include "../shape.h"
 
 #define NPUQ_PLACE(ROLE) NPUQ_DYNAMIC_##ROLE
 enum { X = NPUQ_DYNAMIC_X, Y = NPUQ_DYNAMIC_Y, SCALE = NPUQ_DYNAMIC_SCALE };
@@ -58,15 +57,14 @@ static npuq_status check(const npuq_arguments *arguments, const void *options)
     const block_options *o = options;
     const npuq_tensor *x = arguments->tensors[X];
     const npuq_shape_facts facts = {.ndim = x->ndim, .shape = x->shape, .block = o->block};
-    int64_t shape[NPUQ_MAX_NDIM];
     npuq_status status;
 
     if ((status = check_options(arguments, o)) != NPUQ_OK ||
         (status = npuq_check_output_shape(arguments, X, Y)) != NPUQ_OK) {
         return status;
     }
-    return npuq_check_shape(arguments, SCALE, npuq_make_shape(NPUQ_SHAPE_OF_BLOCKS, &facts, shape), shape,
-                            "the shape of x, its last dimension divided by block and rounded up");
+    return npuq_check_shape_by(arguments, SCALE, NPUQ_SHAPE_OF_BLOCKS, &facts,
+                               "the shape of x, its last dimension divided by block and rounded up");
 }
 
 /* Dense blocks of one length are rows by themselves. Others are found in a tile of whole rows. */

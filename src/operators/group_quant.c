@@ -17,7 +17,7 @@ static npuq_status check(const npuq_arguments *arguments, const void *options)
 {
     const npuq_tensor *scale = arguments->tensors[SCALE];
     const npuq_tensor *offset = arguments->tensors[OFFSET];
-    const int64_t scale_shape[] = {scale->shape[0], arguments->tensors[X]->shape[1]};
+    const npuq_shape_facts facts = {.ndim = 2, .shape = arguments->tensors[X]->shape, .groups = scale->shape[0]};
     const int64_t one = 1;
     npuq_status status;
 
@@ -27,8 +27,10 @@ static npuq_status check(const npuq_arguments *arguments, const void *options)
                          "dimension 0 is 0; expected 1 or more, a row for each group");
     }
     if ((status = npuq_check_same_dtype(arguments, OFFSET, SCALE)) != NPUQ_OK ||
-        (status = npuq_check_shape(arguments, SCALE, 2, scale_shape, "the last dimension of x")) != NPUQ_OK ||
-        (status = npuq_check_shape(arguments, GROUP_INDEX, 1, scale_shape, "dimension 0 of scale")) != NPUQ_OK ||
+        (status = npuq_check_shape_by(arguments, SCALE, NPUQ_SHAPE_OF_GROUPS_AND_COLUMNS, &facts,
+                                      "the last dimension of x")) != NPUQ_OK ||
+        (status = npuq_check_shape_by(arguments, GROUP_INDEX, NPUQ_SHAPE_OF_GROUPS, &facts, "dimension 0 of scale")) !=
+            NPUQ_OK ||
         (status = npuq_check_shape(arguments, OFFSET, offset ? offset->ndim : 0, &one, "one element")) != NPUQ_OK) {
         return status;
     }

@@ -8,15 +8,17 @@ enum { X = NPUQ_INTEGERS_X, Y = NPUQ_INTEGERS_Y, WORDS = NPUQ_INTEGERS_SCALE, BI
 static npuq_status check(const npuq_arguments *arguments, const void *options)
 {
     const npuq_tensor *x = arguments->tensors[X];
-    const int64_t *columns = &x->shape[x->ndim - 1];
-    const int64_t row[] = {1, *columns};
+    const npuq_shape_facts facts = {.ndim = x->ndim, .shape = x->shape};
+    const int64_t columns = x->shape[x->ndim - 1];
+    const int64_t row[] = {1, columns};
     npuq_status status;
 
     (void)options;
     if ((status = arguments->tensors[WORDS]->ndim == 2
                       ? npuq_check_shape(arguments, WORDS, 2, row, "a row as long as the last dimension of x")
-                      : npuq_check_columns(arguments, WORDS, *columns)) != NPUQ_OK ||
-        (status = npuq_check_shape(arguments, BIAS, 1, columns, "the last dimension of x")) != NPUQ_OK) {
+                      : npuq_check_columns(arguments, WORDS, columns)) != NPUQ_OK ||
+        (status = npuq_check_shape_by(arguments, BIAS, NPUQ_SHAPE_OF_COLUMNS, &facts, "the last dimension of x")) !=
+            NPUQ_OK) {
         return status;
     }
     return npuq_check_output_shape(arguments, X, Y);
