@@ -681,11 +681,11 @@ static bool make_finding(struct search *s, const struct hypothesis *first, const
 
 static void try_singles(struct search *s)
 {
-    const uint64_t met = needs_met(s->call);
+    const struct needs met = needs_met(s->call);
 
     for (int i = 0; i < hypothesis_count; i++) {
         struct finding *finding = &s->singles[s->single_count];
-        if (!hypothesis_applies_to(&hypotheses[i], s->call, met)) {
+        if (!hypothesis_applies_to(&hypotheses[i], s->call, &met)) {
             continue;
         }
         /* A hypothesis that explains or changes nothing alone may be half of a pair. */

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-_Static_assert((int)NEED_END <= 64, "a bit for each need");
-
 enum {
     ALL = (1 << NUMBER_OF_OPERATORS) - 1,
     WITH_SCALES = FROM_FLOATS & ~FINDS_SCALES,
@@ -29,11 +27,19 @@ enum {
     GIVEN_OFFSETS = OPERATORS_WITH(TAKES_OPERAND(OFFSET)),
 };
 
-/* The choices that a hypothesis makes: a step, what is done there, and so on. */
-#define DOES(...)                                                                                                      \
+#define IN_BRACES(...)                                                                                                 \
     {                                                                                                                  \
         __VA_ARGS__                                                                                                    \
     }
+
+/* What a call must have for it: members of struct needs. */
+#define NO_NEEDS                   IN_BRACES(0)
+#define NEEDS(need)                IN_BRACES(.need = true)
+#define NEEDS_2(one, other)        IN_BRACES(.one = true, .other = true)
+#define NEEDS_3(one, other, third) IN_BRACES(.one = true, .other = true, .third = true)
+
+/* The choices that a hypothesis makes: a step, what is done there, and so on. */
+#define DOES(...) IN_BRACES(__VA_ARGS__)
 
 /* What kernels do, and the advice. */
 #define CLAMPS_SYMMETRICALLY "clamps to a symmetric range, -127 (int4: -7) at the low end", "Clamp to -128 (int4: -8)."
@@ -47,7 +53,7 @@ enum {
         "Clamp before the value is an integer."
 #define SUMS_IN_BITS(name, size, choice)                                                                               \
     {                                                                                                                  \
-        name, RARE, FROM_SUMS, Y_ANY, 0, DOES(STEP_INPUT, choice), "keeps " size " of the sums of products",           \
+        name, RARE, FROM_SUMS, Y_ANY, NO_NEEDS, DOES(STEP_INPUT, choice), "keeps " size " of the sums of products",    \
             "Sums are int32."                                                                                          \
     }
 #define PACK_IN_ORDER       "Element 8k + i of a row is in bits 4i to 4i + 3 of word k."
@@ -63,12 +69,12 @@ enum {
     }
 /* Of the scale and of the largest |v|, and added to them. On one row the last looks like a device's moved quotient. */
 #define BOUNDS_OF(name, how_common, operators, bound, text)                                                            \
-    BOUND("least-" name, how_common, operators, 0, BOUND_OF_SCALE, bound, RAISES_SCALE(text)),                         \
-        BOUND("least-m-" name, how_common, SYMMETRIC, NEEDS(OTHER_SCALING), BOUND_OF_LARGEST, bound,                   \
+    BOUND("least-" name, how_common, operators, NO_NEEDS, BOUND_OF_SCALE, bound, RAISES_SCALE(text)),                  \
+        BOUND("least-m-" name, how_common, SYMMETRIC, NEEDS(other_scaling), BOUND_OF_LARGEST, bound,                   \
               "takes " text " for the largest |v| if the largest |v| is less, but not if it is NaN"),                  \
-        BOUND("added-" name, RARE, FINDS_SCALES, 0, ADDED_TO_SCALE, bound,                                             \
+        BOUND("added-" name, RARE, FINDS_SCALES, NO_NEEDS, ADDED_TO_SCALE, bound,                                      \
               "adds " text " to the scale and has no other lower bound, and multiplies by 1 / the sum"),               \
-        BOUND("added-m-" name, RARE, SYMMETRIC, NEEDS(ROW_SCALES), ADDED_TO_LARGEST, bound,                            \
+        BOUND("added-m-" name, RARE, SYMMETRIC, NEEDS(row_scales), ADDED_TO_LARGEST, bound,                            \
               "adds " text " to the largest |v|")
 #define FIND_SCALES "Find each scale in the data, or compare with the operator that takes a given scale."
 #define POWERS_OF_2(name, how, where)                                                                                  \
@@ -76,12 +82,12 @@ enum {
      USUAL,                                                                                                            \
      FINDS_SCALES,                                                                                                     \
      Y_ANY,                                                                                                            \
-     0,                                                                                                                \
+     NO_NEEDS,                                                                                                         \
      DOES(STEP_OTHER_SCALE, OTHER_SCALE_##how),                                                                        \
      "rounds each scale " where,                                                                                       \
      "Use the scale as it is computed."},                                                                              \
     {                                                                                                                  \
-        "returned-power-of-2-" name, RARE, FINDS_SCALES, Y_ANY, 0,                                                     \
+        "returned-power-of-2-" name, RARE, FINDS_SCALES, Y_ANY, NO_NEEDS,                                              \
             DOES(STEP_OTHER_SCALE, OTHER_SCALE_ONLY_RETURNED + OTHER_SCALE_##how),                                     \
             "returns each scale rounded " where ", but uses it as it is", "Return the scale that y has."               \
     }
@@ -90,27 +96,27 @@ enum {
 #define NEXT_BUT_LAST(unit)    "the next " unit "; the last one keeps its own"
 #define BEFORE_BUT_FIRST(unit) "the " unit " before; the first one keeps its own"
 #define WHICH_IS_THERE         "Check whose scale is in the register when a row or block begins, and when it ends."
-#define RETURNED_AND_RANGE(name, place, operators, needs, what)                                                        \
+#define RETURNED_AND_RANGE(name, place, operators, need, what)                                                         \
     {"returned-of-" name,                                                                                              \
      RARE,                                                                                                             \
      operators,                                                                                                        \
      Y_ANY,                                                                                                            \
-     NEEDS(needs),                                                                                                     \
+     NEEDS(need),                                                                                                      \
      DOES(STEP_RETURNED_TOKEN, place),                                                                                 \
      "uses the right scale, but returns that of " what,                                                                \
      WHICH_IS_THERE},                                                                                                  \
     {                                                                                                                  \
-        "range-of-" name, RARE, operators, Y_ANY, NEEDS(needs), DOES(STEP_TOKEN, place, STEP_RETURNED_TOKEN, place),   \
+        "range-of-" name, RARE, operators, Y_ANY, NEEDS(need), DOES(STEP_TOKEN, place, STEP_RETURNED_TOKEN, place),    \
             "uses and returns the scale of " what, WHICH_IS_THERE                                                      \
     }
-#define SCALE_KEPT(name, place, operators, needs, what)                                                                \
+#define SCALE_KEPT(name, place, operators, need, what)                                                                 \
     {                                                                                                                  \
-        "scale-of-" name, USUAL, operators, Y_ANY, NEEDS(needs), DOES(STEP_TOKEN, place), "takes the scale of " what,  \
+        "scale-of-" name, USUAL, operators, Y_ANY, NEEDS(need), DOES(STEP_TOKEN, place), "takes the scale of " what,   \
             WHICH_IS_THERE                                                                                             \
     }
 #define RANGE_OF(place, size, choice, what)                                                                            \
     {                                                                                                                  \
-        "range-of-" place size, RARE, BY_ROWS, Y_ANY, NEEDS(ROW_RANGES), DOES(STEP_BLOCK, choice), what, JOIN_TILES    \
+        "range-of-" place size, RARE, BY_ROWS, Y_ANY, NEEDS(row_ranges), DOES(STEP_BLOCK, choice), what, JOIN_TILES    \
     }
 #define RANGES_OF(size, log2)                                                                                          \
     RANGE_OF("", size, BLOCK_RUNS + (log2),                                                                            \
@@ -119,14 +125,14 @@ enum {
         RANGE_OF("last-", size, BLOCK_LAST + (log2), "takes the range of the last " size " columns of a row")
 #define FIRST_REUSED(size, log2)                                                                                       \
     {                                                                                                                  \
-        "first-" size "-reused", RARE, WITH_SCALES | DYNAMIC | TO_FLOATS, Y_ANY, NEEDS(SCALES),                        \
+        "first-" size "-reused", RARE, WITH_SCALES | DYNAMIC | TO_FLOATS, Y_ANY, NEEDS(scales),                        \
             DOES(STEP_SCALE_PLACE, PLACE_OF_FIRST + (log2), STEP_OFFSET_PLACE, PLACE_OF_FIRST + (log2)),               \
             "takes the first " size " scales over and over, and the offsets that go with them",                        \
             "Load the next scales with each tile."                                                                     \
     }
 #define BY_DIMENSION(number)                                                                                           \
     {                                                                                                                  \
-        "by-dimension-" #number, RARE, BY_AXIS | TO_FLOATS, Y_ANY, NEEDS(SCALES) | NEEDS(ROWS),                        \
+        "by-dimension-" #number, RARE, BY_AXIS | TO_FLOATS, Y_ANY, NEEDS_2(scales, rows),                              \
             DOES(STEP_SCALE_PLACE, PLACE_OF_DIMENSION + number, STEP_OFFSET_PLACE, PLACE_OF_DIMENSION + number),       \
             "takes scales and offsets by dimension " #number " of x, which they do not belong to",                     \
             "Check the dimension that scales run along: of some operators axis says it, of others it is the last."     \
@@ -134,7 +140,7 @@ enum {
 /* An operand taken for another type: of its width, or half of it. */
 #define READS(operand, words, operators, step, type, name)                                                             \
     {                                                                                                                  \
-        operand "-read-as-" name, USUAL, operators, Y_ANY, 0, DOES(step, READ_AS + DTYPE_##type),                      \
+        operand "-read-as-" name, USUAL, operators, Y_ANY, NO_NEEDS, DOES(step, READ_AS + DTYPE_##type),               \
             "reads the memory of " words " as " name, "Check the type of " words ": in a .npy file bfloat16 is u2."    \
     }
 /* A float taken for another type. */
@@ -147,14 +153,14 @@ enum {
 #define SMOOTHQUANT(type) DOES(DIVIDES_BY_BOUNDED(BOUND_1E_5), STEP_PRECISION, TYPE_##type, STEP_PRODUCT, TYPE_##type)
 #define DIVIDED_M(name, how_common, bound, text)                                                                       \
     {                                                                                                                  \
-        name, how_common, SYMMETRIC, Y_ANY, 0, DOES(DIVIDES_BY_BOUNDED(bound)), "divides by max(m, " text,             \
+        name, how_common, SYMMETRIC, Y_ANY, NO_NEEDS, DOES(DIVIDES_BY_BOUNDED(bound)), "divides by max(m, " text,      \
             OTHER_DEFINITION                                                                                           \
     }
 /* What DMAX is divided by, in the operator's own arithmetic and in that of most programs. */
 #define CONVENTION(name, how_common, what, ...)                                                                        \
-    {name, how_common, SYMMETRIC, Y_ANY, 0, DOES(__VA_ARGS__), what, OTHER_DEFINITION},                                \
+    {name, how_common, SYMMETRIC, Y_ANY, NO_NEEDS, DOES(__VA_ARGS__), what, OTHER_DEFINITION},                         \
     {                                                                                                                  \
-        name "-divided", how_common, SYMMETRIC & ~BY_RULE, Y_ANY, 0,                                                   \
+        name "-divided", how_common, SYMMETRIC & ~BY_RULE, Y_ANY, NO_NEEDS,                                            \
             DOES(__VA_ARGS__, STEP_FORM, FORM_DIVIDED, STEP_SCALING, SCALING_DIVISION),                                \
             what ", and divides x by the scale", OTHER_DEFINITION                                                      \
     }
@@ -162,7 +168,7 @@ enum {
     STEP_SCALE, PARAMETER_##type, STEP_OFFSET, PARAMETER_##type, STEP_PRODUCT, TYPE_##type, STEP_SUM, SUM_##type
 #define FIXED_POINT(name, rounding, halves)                                                                            \
     {                                                                                                                  \
-        name, USUAL, READS_WORDS, Y_INTEGER, 0,                                                                        \
+        name, USUAL, READS_WORDS, Y_INTEGER, NO_NEEDS,                                                                 \
             DOES(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64, STEP_ROUNDING, rounding),                          \
             "multiplies by a fixed-point scale and rounds once, halves " halves, OTHER_DEFINITION                      \
     }
@@ -190,133 +196,134 @@ enum {
 /* Of equally common mistakes that give the same bits, the first one is named first. */
 const struct hypothesis hypotheses[] = {
     /* ---- memory that was never written ---- */
-    {"tail-untouched", COMMON, ALL, Y_ANY, 0, DOES(STEP_LAYOUT, LAYOUT_TAIL_UNTOUCHED),
+    {"tail-untouched", COMMON, ALL, Y_ANY, NO_NEEDS, DOES(STEP_LAYOUT, LAYOUT_TAIL_UNTOUCHED),
      "leaves the last columns of a row untouched", "Handle the columns that do not fill a vector."},
-    {"rows-untouched", COMMON, FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(ROWS), DOES(STEP_LAYOUT, LAYOUT_ROWS_UNTOUCHED),
+    {"rows-untouched", COMMON, FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(rows), DOES(STEP_LAYOUT, LAYOUT_ROWS_UNTOUCHED),
      "leaves the last rows untouched", "Check how rows are shared among cores or blocks."},
     /* ---- rules of other operators, that decide several steps ---- */
-    {"dynamic-quant", USUAL, BY_RULE, Y_INT8, 0, DOES(STEP_RULE, RULE_DYNAMIC_QUANT),
+    {"dynamic-quant", USUAL, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_RULE, RULE_DYNAMIC_QUANT),
      "multiplies by DMAX / m and returns m * (1 / DMAX), as npu_dynamic_quant does", OTHER_OPERATOR},
-    {"swiglu", USUAL, BY_RULE, Y_INT8, 0, DOES(STEP_RULE, RULE_SWIGLU),
+    {"swiglu", USUAL, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_RULE, RULE_SWIGLU),
      "multiplies by DMAX / m and returns that, as npu_swiglu_quant does", OTHER_OPERATOR},
-    {"add-rms-norm", USUAL, BY_RULE, Y_INT8, 0, DOES(STEP_RULE, RULE_ADD_RMS_NORM),
+    {"add-rms-norm", USUAL, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_RULE, RULE_ADD_RMS_NORM),
      "multiplies by DMAX / m and returns 1 / (DMAX / m), as npu_add_rms_norm_dynamic_quant does", OTHER_OPERATOR},
-    {"dequant-swiglu", USUAL, BY_RULE, Y_INT8, 0, DOES(STEP_RULE, RULE_DEQUANT_SWIGLU),
+    {"dequant-swiglu", USUAL, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_RULE, RULE_DEQUANT_SWIGLU),
      "divides by the scale, and that is m * (1 / DMAX), as npu_dequant_swiglu_quant does", OTHER_OPERATOR},
-    {"moe-routing", USUAL, BY_RULE, Y_INT8, 0, DOES(STEP_RULE, RULE_MOE_ROUTING), AS_MOE_ROUTING},
-    {"moe-routing-8-5", USUAL, BY_RULE, Y_INT8, 0, DOES(STEP_RULE, RULE_MOE_ROUTING_8_5), AS_MOE_ROUTING_8_5},
-    {"grouped-swiglu", USUAL, BY_RULE, Y_INT8, 0, DOES(STEP_RULE, RULE_GROUPED_SWIGLU), AS_GROUPED_SWIGLU},
+    {"moe-routing", USUAL, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_RULE, RULE_MOE_ROUTING), AS_MOE_ROUTING},
+    {"moe-routing-8-5", USUAL, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_RULE, RULE_MOE_ROUTING_8_5), AS_MOE_ROUTING_8_5},
+    {"grouped-swiglu", USUAL, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_RULE, RULE_GROUPED_SWIGLU), AS_GROUPED_SWIGLU},
     /* ---- rounding to an integer ---- */
-    {"half-away", COMMON, ROUNDS, Y_INTEGER, NEEDS(ROUNDED), DOES(STEP_ROUNDING, ROUND_HALF_AWAY),
+    {"half-away", COMMON, ROUNDS, Y_INTEGER, NEEDS(rounded), DOES(STEP_ROUNDING, ROUND_HALF_AWAY),
      "rounds halves away from zero",
      "Use rint() or nearbyint() instead of round(), or the device's round mode 'rint'."},
-    {"half-up", COMMON, ROUNDS, Y_SIGNED_OR_WORD, NEEDS(ROUNDED), DOES(STEP_ROUNDING, ROUND_HALF_UP),
+    {"half-up", COMMON, ROUNDS, Y_SIGNED_OR_WORD, NEEDS(rounded), DOES(STEP_ROUNDING, ROUND_HALF_UP),
      "rounds halves up", "Use rint() or nearbyint() instead of adding 0.5."},
-    {"half-added-up", RARE, ROUNDS, Y_SIGNED_OR_WORD, NEEDS(ROUNDED) | NEEDS(ROUNDED_HALF),
+    {"half-added-up", RARE, ROUNDS, Y_SIGNED_OR_WORD, NEEDS_2(rounded, rounded_half),
      DOES(STEP_ROUNDING, ROUND_HALF_ADDED_UP), "adds 0.5 in float32, where the sum is rounded, and rounds down",
      "Use rint() or nearbyint(): adding 0.5 moves halves, and 0.49999997 becomes 1."},
-    {"half-added-away", RARE, ROUNDS, Y_INTEGER, NEEDS(ROUNDED) | NEEDS(ROUNDED_HALF),
+    {"half-added-away", RARE, ROUNDS, Y_INTEGER, NEEDS_2(rounded, rounded_half),
      DOES(STEP_ROUNDING, ROUND_HALF_ADDED_AWAY),
      "adds 0.5 with the sign of the value in float32, where the sum is rounded, and cuts the fraction off",
      "Use rint() or nearbyint(): adding 0.5 moves halves, and 0.49999997 becomes 1."},
-    {"half-down", RARE, ROUNDS, Y_INTEGER, NEEDS(ROUNDED), DOES(STEP_ROUNDING, ROUND_HALF_DOWN), "rounds halves down",
+    {"half-down", RARE, ROUNDS, Y_INTEGER, NEEDS(rounded), DOES(STEP_ROUNDING, ROUND_HALF_DOWN), "rounds halves down",
      "Use rint() or nearbyint()."},
-    {"truncate", COMMON, ROUNDS, Y_INTEGER, NEEDS(ROUNDED), DOES(STEP_ROUNDING, ROUND_TRUNCATE),
+    {"truncate", COMMON, ROUNDS, Y_INTEGER, NEEDS(rounded), DOES(STEP_ROUNDING, ROUND_TRUNCATE),
      "cuts the fraction off", "A cast truncates: round half to even before it."},
-    {"floor", COMMON, ROUNDS, Y_SIGNED_OR_WORD, NEEDS(ROUNDED), DOES(STEP_ROUNDING, ROUND_FLOOR), "rounds down",
+    {"floor", COMMON, ROUNDS, Y_SIGNED_OR_WORD, NEEDS(rounded), DOES(STEP_ROUNDING, ROUND_FLOOR), "rounds down",
      "Round half to even instead of down."},
-    {"ceiling", RARE, ROUNDS, Y_INTEGER, NEEDS(ROUNDED), DOES(STEP_ROUNDING, ROUND_CEILING), "rounds up",
+    {"ceiling", RARE, ROUNDS, Y_INTEGER, NEEDS(rounded), DOES(STEP_ROUNDING, ROUND_CEILING), "rounds up",
      "Round half to even instead of up."},
-    {"half-even", USUAL, BY_RULE, Y_INT8, 0, DOES(STEP_ROUNDING, ROUND_HALF_EVEN), "rounds halves to even",
+    {"half-even", USUAL, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_HALF_EVEN), "rounds halves to even",
      "Use round() instead of rint(): up to CANN 8.5 npu_moe_init_routing_v2 and _v3 round halves away from zero."},
     /* ---- product and sum ---- */
-    {"fused", COMMON, AFFINE | SCALED_SUMS, Y_ANY, NEEDS(PRODUCT) | NEEDS(LONG_PRODUCT) | NEEDS(SUM),
-     DOES(STEP_SUM, SUM_FUSED), "rounds product and sum once, as a fused multiply-add does",
+    {"fused", COMMON, AFFINE | SCALED_SUMS, Y_ANY, NEEDS_3(product, long_product, sum), DOES(STEP_SUM, SUM_FUSED),
+     "rounds product and sum once, as a fused multiply-add does",
      "Compile with -ffp-contract=off, or use a multiply and an add that the compiler cannot join."},
-    {"reciprocal", COMMON, DIVIDES, Y_ANY, NEEDS(DIVISION), DOES(STEP_SCALING, SCALING_RECIPROCAL),
+    {"reciprocal", COMMON, DIVIDES, Y_ANY, NEEDS(division), DOES(STEP_SCALING, SCALING_RECIPROCAL),
      "multiplies by 1 / scale where the operator divides by the scale",
      "Divide: the rounded reciprocal moves quotients across a half."},
-    {"reciprocal", COMMON, BY_ROW_FACTOR, Y_ANY, 0, DOES(STEP_SCALING, SCALING_RECIPROCAL),
+    {"reciprocal", COMMON, BY_ROW_FACTOR, Y_ANY, NO_NEEDS, DOES(STEP_SCALING, SCALING_RECIPROCAL),
      "multiplies by 1 / scale where the operator multiplies by DMAX / m",
      "Compute the factor as DMAX / m, from the largest |v|, not from the scale."},
-    {"reciprocal", COMMON, BY_BLOCK, Y_ANY, 0, DOES(STEP_SCALING, SCALING_RECIPROCAL),
+    {"reciprocal", COMMON, BY_BLOCK, Y_ANY, NO_NEEDS, DOES(STEP_SCALING, SCALING_RECIPROCAL),
      "multiplies by 1 / scale where the operator multiplies by (1 / m) * DMAX",
      "Compute the factor as (1 / m) * DMAX, from the largest |x|, not from the scale."},
-    {"factor", USUAL, BY_RULE, Y_INT8, 0, DOES(STEP_SCALING, SCALING_FACTOR),
+    {"factor", USUAL, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_SCALING, SCALING_FACTOR),
      "multiplies by DMAX / m, which is computed once for the row", THIS_RULE},
-    {"reciprocal", COMMON, BY_RULE, Y_INT8, 0, DOES(STEP_SCALING, SCALING_RECIPROCAL), "multiplies by 1 / scale",
+    {"reciprocal", COMMON, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_SCALING, SCALING_RECIPROCAL), "multiplies by 1 / scale",
      THIS_RULE},
-    {"division", COMMON, BY_RULE, Y_INT8, 0, DOES(STEP_SCALING, SCALING_DIVISION), "divides by the scale", THIS_RULE},
-    {"one-division", USUAL, BY_BLOCK, Y_ANY, 0, DOES(STEP_UNIT, UNIT_OTHER_FACTOR),
+    {"division", COMMON, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_SCALING, SCALING_DIVISION), "divides by the scale",
+     THIS_RULE},
+    {"one-division", USUAL, BY_BLOCK, Y_ANY, NO_NEEDS, DOES(STEP_UNIT, UNIT_OTHER_FACTOR),
      "multiplies by DMAX / m, which is rounded once", "Round 1 / m, then the product with DMAX, as the device does."},
-    {"division", COMMON, WITH_SCALES, Y_ANY, NEEDS(PRODUCT), DOES(STEP_SCALING, SCALING_DIVISION),
+    {"division", COMMON, WITH_SCALES, Y_ANY, NEEDS(product), DOES(STEP_SCALING, SCALING_DIVISION),
      "divides by 1 / scale where the operator multiplies by the scale", "Multiply by the scale as it is given."},
-    {"division", COMMON, BY_ROW_FACTOR, Y_ANY, 0, DOES(STEP_SCALING, SCALING_DIVISION),
+    {"division", COMMON, BY_ROW_FACTOR, Y_ANY, NO_NEEDS, DOES(STEP_SCALING, SCALING_DIVISION),
      "divides by the scale where the operator multiplies by DMAX / m, as npu_dequant_swiglu_quant does",
      "Compute DMAX / m once for the row and multiply by it, as the device does."},
-    {"division", COMMON, ASYMMETRIC | BY_BLOCK, Y_ANY, 0, DOES(STEP_SCALING, SCALING_DIVISION),
+    {"division", COMMON, ASYMMETRIC | BY_BLOCK, Y_ANY, NO_NEEDS, DOES(STEP_SCALING, SCALING_DIVISION),
      "divides by the scale where the operator multiplies by a reciprocal that is rounded first",
      "Compute the reciprocal once for the row or block and multiply by it, as the device does."},
-    {"opposite", COMMON, WITH_SCALES | FROM_NARROW, Y_ANY, 0, DOES(STEP_SCALING, SCALING_OPPOSITE),
+    {"opposite", COMMON, WITH_SCALES | FROM_NARROW, Y_ANY, NO_NEEDS, DOES(STEP_SCALING, SCALING_OPPOSITE),
      "divides where the operator multiplies, or multiplies where it divides",
      "Check div_mode, and whether the scale or its reciprocal is passed."},
-    {"float64", USUAL, FROM_FLOATS, Y_ANY, NEEDS(EXCESS),
+    {"float64", USUAL, FROM_FLOATS, Y_ANY, NEEDS(excess),
      DOES(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64, STEP_PRECISION, TYPE_FLOAT64), "computes in float64",
      IN_FLOAT32},
-    {"float64", USUAL, TO_FLOATS, Y_ANY, NEEDS(EXCESS), DOES(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64),
+    {"float64", USUAL, TO_FLOATS, Y_ANY, NEEDS(excess), DOES(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64),
      "computes in float64", IN_FLOAT32},
-    {"float64-to-float32", RARE, FROM_FLOATS | TO_FLOATS, Y_INTEGER | Y_HALF, NEEDS(EARLY_EXCESS),
+    {"float64-to-float32", RARE, FROM_FLOATS | TO_FLOATS, Y_INTEGER | Y_HALF, NEEDS(early_excess),
      DOES(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64, STEP_PRECISION, TYPE_FLOAT64, STEP_RESULT,
           RESULT_THROUGH_FLOAT32),
      "computes in float64, and rounds the last value to float32 before its conversion", IN_FLOAT32},
-    {"product-float16", COMMON, FROM_FLOATS | FROM_SUMS, Y_ANY, NEEDS(LATER_STEPS), DOES(STEP_PRODUCT, TYPE_FLOAT16),
+    {"product-float16", COMMON, FROM_FLOATS | FROM_SUMS, Y_ANY, NEEDS(later_steps), DOES(STEP_PRODUCT, TYPE_FLOAT16),
      "keeps the scaled value in float16", KEEP_IN_FLOAT32},
-    {"product-bfloat16", COMMON, FROM_FLOATS | FROM_SUMS, Y_ANY, NEEDS(LATER_STEPS), DOES(STEP_PRODUCT, TYPE_BFLOAT16),
+    {"product-bfloat16", COMMON, FROM_FLOATS | FROM_SUMS, Y_ANY, NEEDS(later_steps), DOES(STEP_PRODUCT, TYPE_BFLOAT16),
      "keeps the scaled value in bfloat16", KEEP_IN_FLOAT32},
-    {"product-float32", USUAL, BY_RULE, Y_INT8, 0, DOES(STEP_PRODUCT, PRODUCT_FLOAT32),
+    {"product-float32", USUAL, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_PRODUCT, PRODUCT_FLOAT32),
      "keeps the scaled value in float32", "Convert it to float16, as the device does."},
-    {"sum-float16", USUAL, AFFINE | FROM_NARROW, Y_ANY, NEEDS(SUM), DOES(STEP_SUM, SUM_FLOAT16),
+    {"sum-float16", USUAL, AFFINE | FROM_NARROW, Y_ANY, NEEDS(sum), DOES(STEP_SUM, SUM_FLOAT16),
      "keeps the sum with the offset in float16", "Keep the sum in float32."},
-    {"sum-bfloat16", RARE, AFFINE | FROM_NARROW, Y_ANY, NEEDS(SUM), DOES(STEP_SUM, SUM_BFLOAT16),
+    {"sum-bfloat16", RARE, AFFINE | FROM_NARROW, Y_ANY, NEEDS(sum), DOES(STEP_SUM, SUM_BFLOAT16),
      "keeps the sum with the offset in bfloat16", "Keep the sum in float32."},
-    {"all-float16", USUAL, WITH_SCALES, Y_ANY, NEEDS(SUM), DOES(STEP_PRODUCT, TYPE_FLOAT16, STEP_SUM, SUM_FLOAT16),
+    {"all-float16", USUAL, WITH_SCALES, Y_ANY, NEEDS(sum), DOES(STEP_PRODUCT, TYPE_FLOAT16, STEP_SUM, SUM_FLOAT16),
      "rounds product and sum to float16, as a vector unit without float32 does", "Convert x to float32 first."},
-    {"all-bfloat16", USUAL, WITH_SCALES, Y_ANY, NEEDS(SUM), DOES(STEP_PRODUCT, TYPE_BFLOAT16, STEP_SUM, SUM_BFLOAT16),
+    {"all-bfloat16", USUAL, WITH_SCALES, Y_ANY, NEEDS(sum), DOES(STEP_PRODUCT, TYPE_BFLOAT16, STEP_SUM, SUM_BFLOAT16),
      "rounds product and sum to bfloat16, as a kernel on bfloat16 tensors does", "Convert x to float32 first."},
-    {"all-float16", USUAL, FINDS_SCALES, Y_ANY, 0,
+    {"all-float16", USUAL, FINDS_SCALES, Y_ANY, NO_NEEDS,
      DOES(STEP_INPUT, INPUT_FLOAT16, STEP_SCALE, PARAMETER_FLOAT16, STEP_PRECISION, TYPE_FLOAT16, STEP_PRODUCT,
           TYPE_FLOAT16, STEP_SUM, SUM_FLOAT16),
      "rounds every operand and every step to float16, as a kernel on float16 tensors does",
      "Convert x to float32 first."},
-    {"all-bfloat16", USUAL, FINDS_SCALES, Y_ANY, 0,
+    {"all-bfloat16", USUAL, FINDS_SCALES, Y_ANY, NO_NEEDS,
      DOES(STEP_INPUT, INPUT_BFLOAT16, STEP_SCALE, PARAMETER_BFLOAT16, STEP_PRECISION, TYPE_BFLOAT16, STEP_PRODUCT,
           TYPE_BFLOAT16, STEP_SUM, SUM_BFLOAT16),
      "rounds every operand and every step to bfloat16, as a kernel on bfloat16 tensors does",
      "Convert x to float32 first."},
-    {"all-float16", USUAL, SCALED_SUMS, Y_WIDE, NEEDS(SUM), DOES(STEP_PRODUCT, TYPE_FLOAT16, STEP_SUM, SUM_FLOAT16),
+    {"all-float16", USUAL, SCALED_SUMS, Y_WIDE, NEEDS(sum), DOES(STEP_PRODUCT, TYPE_FLOAT16, STEP_SUM, SUM_FLOAT16),
      "rounds products and sum to float16", KEEP_IN_FLOAT32},
-    {"all-bfloat16", USUAL, SCALED_SUMS, Y_FLOAT16 | Y_FLOAT32, NEEDS(SUM),
+    {"all-bfloat16", USUAL, SCALED_SUMS, Y_FLOAT16 | Y_FLOAT32, NEEDS(sum),
      DOES(STEP_PRODUCT, TYPE_BFLOAT16, STEP_SUM, SUM_BFLOAT16), "rounds products and sum to bfloat16", KEEP_IN_FLOAT32},
-    {"dmax-first", USUAL, BY_ROW_FACTOR | BY_RULE, Y_ANY, 0, DOES(STEP_SCALING, SCALING_DMAX_FIRST),
+    {"dmax-first", USUAL, BY_ROW_FACTOR | BY_RULE, Y_ANY, NO_NEEDS, DOES(STEP_SCALING, SCALING_DMAX_FIRST),
      "multiplies by DMAX, then divides by m", "Compute the factor or the scale once for the row."},
-    {"inverse-first", USUAL, BY_ROW_FACTOR | BY_RULE, Y_ANY, NEEDS(ROW_SCALES) | NEEDS(FACTOR),
+    {"inverse-first", USUAL, BY_ROW_FACTOR | BY_RULE, Y_ANY, NEEDS_2(row_scales, factor),
      DOES(STEP_UNIT, UNIT_OTHER_FACTOR), "multiplies by (1 / m) * DMAX, which is rounded twice",
      "Round once, in DMAX / m."},
     /* ---- operands ---- */
-    {"x-float16", COMMON, FROM_FLOATS, Y_ANY, NEEDS(X_NOT_FLOAT16), DOES(STEP_INPUT, INPUT_FLOAT16),
+    {"x-float16", COMMON, FROM_FLOATS, Y_ANY, NEEDS(x_not_float16), DOES(STEP_INPUT, INPUT_FLOAT16),
      "rounds x to float16 first", "Compute with x in float32."},
-    {"x-bfloat16", COMMON, FROM_FLOATS, Y_ANY, NEEDS(X_NOT_BFLOAT16), DOES(STEP_INPUT, INPUT_BFLOAT16),
+    {"x-bfloat16", COMMON, FROM_FLOATS, Y_ANY, NEEDS(x_not_bfloat16), DOES(STEP_INPUT, INPUT_BFLOAT16),
      "rounds x to bfloat16 first", "Compute with x in float32."},
-    {"tf32", RARE, FROM_FLOATS, Y_ANY, NEEDS(FLOAT32), DOES(STEP_INPUT, INPUT_TF32, STEP_SCALE, PARAMETER_TF32),
+    {"tf32", RARE, FROM_FLOATS, Y_ANY, NEEDS(float32), DOES(STEP_INPUT, INPUT_TF32, STEP_SCALE, PARAMETER_TF32),
      "rounds x and its scales to ten fraction bits, as TF32 has them",
      "Compute in float32, without the units or options that use TF32."},
-    {"relu", USUAL, FROM_FLOATS, Y_ANY, 0, DOES(STEP_RELU, RELU_APPLIED), "takes x below 0 for 0, as a fused ReLU does",
-     "Leave the activation to its own operator."},
-    {"relu", USUAL, TO_FLOATS, Y_FLOAT, 0, DOES(STEP_RELU, RELU_APPLIED),
+    {"relu", USUAL, FROM_FLOATS, Y_ANY, NO_NEEDS, DOES(STEP_RELU, RELU_APPLIED),
+     "takes x below 0 for 0, as a fused ReLU does", "Leave the activation to its own operator."},
+    {"relu", USUAL, TO_FLOATS, Y_FLOAT, NO_NEEDS, DOES(STEP_RELU, RELU_APPLIED),
      "stores 0 for results below 0, as a fused ReLU does", "Leave the activation to its own operator."},
-    {"x-float16", COMMON, FROM_SUMS, Y_ANY, 0, DOES(STEP_INPUT, INPUT_FLOAT16), "converts x to float16 first",
+    {"x-float16", COMMON, FROM_SUMS, Y_ANY, NO_NEEDS, DOES(STEP_INPUT, INPUT_FLOAT16), "converts x to float16 first",
      "Convert the int32 sums to float32."},
-    {"x-truncated", USUAL, FROM_SUMS, Y_ANY, 0, DOES(STEP_INPUT, INPUT_TRUNCATED),
+    {"x-truncated", USUAL, FROM_SUMS, Y_ANY, NO_NEEDS, DOES(STEP_INPUT, INPUT_TRUNCATED),
      "truncates int32 sums of more than 24 bits in the conversion to float32",
      "Convert with rounding to nearest-even."},
     SUMS_IN_BITS("sums-wrap-16", "16 bits", INPUT_WRAPS_16),
@@ -325,17 +332,17 @@ const struct hypothesis hypotheses[] = {
     READS_FLOATS("x", "x", FROM_FLOATS, STEP_INPUT),
     READS("x", "x", FROM_SUMS, STEP_INPUT, FLOAT32, "float32"),
     READS("x", "x", FROM_NARROW, STEP_INPUT, UINT8, "uint8"),
-    {"scale-float16", COMMON, WITH_SCALES | TO_FLOATS, Y_ANY, NEEDS(SCALE_NOT_FLOAT16),
+    {"scale-float16", COMMON, WITH_SCALES | TO_FLOATS, Y_ANY, NEEDS(scale_not_float16),
      DOES(STEP_SCALE, PARAMETER_FLOAT16), "rounds the scale to float16", "Pass and keep the scale in float32."},
-    {"scale-bfloat16", COMMON, WITH_SCALES | TO_FLOATS, Y_ANY, NEEDS(SCALE_NOT_BFLOAT16),
+    {"scale-bfloat16", COMMON, WITH_SCALES | TO_FLOATS, Y_ANY, NEEDS(scale_not_bfloat16),
      DOES(STEP_SCALE, PARAMETER_BFLOAT16), "rounds the scale to bfloat16", "Pass and keep the scale in float32."},
     READS_FLOATS("scale", "the scale", GIVEN_SCALES, STEP_SCALE),
     READS_FLOATS("smooth", "the smooth scales", DYNAMIC, STEP_SCALE),
-    {"offset-float16", USUAL, WITH_SCALES | FROM_NARROW, Y_ANY, NEEDS(FINER_OFFSET),
+    {"offset-float16", USUAL, WITH_SCALES | FROM_NARROW, Y_ANY, NEEDS(finer_offset),
      DOES(STEP_OFFSET, PARAMETER_FLOAT16), "rounds the offset to float16", "Keep the offset in float32."},
-    {"offset-bfloat16", USUAL, WITH_SCALES | FROM_NARROW, Y_ANY, NEEDS(FINE_OFFSET),
+    {"offset-bfloat16", USUAL, WITH_SCALES | FROM_NARROW, Y_ANY, NEEDS(fine_offset),
      DOES(STEP_OFFSET, PARAMETER_BFLOAT16), "rounds the offset to bfloat16", "Keep the offset in float32."},
-    {"offset-integer", USUAL, WITH_SCALES | FROM_NARROW, Y_ANY, NEEDS(OFFSET) | NEEDS(FLOAT_OFFSET),
+    {"offset-integer", USUAL, WITH_SCALES | FROM_NARROW, Y_ANY, NEEDS_2(offset, float_offset),
      DOES(STEP_OFFSET, PARAMETER_INTEGER), "rounds the offset to an integer before it is added",
      "Add the offset as it is given."},
     READS("offset", "the offset", GIVEN_OFFSETS, STEP_OFFSET, FLOAT32, "float32"),
@@ -344,100 +351,100 @@ const struct hypothesis hypotheses[] = {
     READS("offset", "the offset", GIVEN_OFFSETS, STEP_OFFSET, UINT8, "uint8"),
     READS("bias", "the bias", SCALED_SUMS, STEP_BIAS, FLOAT32, "float32"),
     READS_FLOATS("bias", "the bias", SCALED_SUMS, STEP_BIAS),
-    {"offset-left-out", COMMON, GIVEN_OFFSETS | READS_WORDS, Y_ANY, NEEDS(OFFSET),
+    {"offset-left-out", COMMON, GIVEN_OFFSETS | READS_WORDS, Y_ANY, NEEDS(offset),
      DOES(STEP_OFFSET, PARAMETER_LEFT_OUT), "leaves the offset out", "Add the offset."},
-    {"offset-negated", COMMON, GIVEN_OFFSETS | READS_WORDS, Y_ANY, NEEDS(OFFSET), DOES(STEP_OFFSET, PARAMETER_NEGATED),
+    {"offset-negated", COMMON, GIVEN_OFFSETS | READS_WORDS, Y_ANY, NEEDS(offset), DOES(STEP_OFFSET, PARAMETER_NEGATED),
      "subtracts the offset", "Add the offset: other libraries' zero points have the other sign when dequantising."},
-    {"offset-unsigned", RARE, READS_WORDS, Y_ANY, NEEDS(OFFSET), DOES(STEP_OFFSET, PARAMETER_UNSIGNED),
+    {"offset-unsigned", RARE, READS_WORDS, Y_ANY, NEEDS(offset), DOES(STEP_OFFSET, PARAMETER_UNSIGNED),
      "reads the word's offset as unsigned", "Bits 45..37 of the word are two's complement."},
-    {"round-first", COMMON, AFFINE, Y_ANY, NEEDS(SUM), DOES(STEP_ORDER, ORDER_ROUND_FIRST),
+    {"round-first", COMMON, AFFINE, Y_ANY, NEEDS(sum), DOES(STEP_ORDER, ORDER_ROUND_FIRST),
      "rounds before the offset is added, as ONNX's QuantizeLinear does, and again after it",
      "Add the offset in float32, then round."},
-    {"clamp-first", USUAL, AFFINE, Y_ANY, NEEDS(SUM), DOES(STEP_ORDER, ORDER_CLAMP_FIRST),
+    {"clamp-first", USUAL, AFFINE, Y_ANY, NEEDS(sum), DOES(STEP_ORDER, ORDER_CLAMP_FIRST),
      "rounds and clamps, with NaN as 0, before the offset is added, and again after it", "Clamp once, after the sum."},
-    {"offset-before-scaling", USUAL, WITH_SCALES, Y_ANY, NEEDS(OFFSET), DOES(STEP_ORDER, ORDER_ADD_FIRST),
+    {"offset-before-scaling", USUAL, WITH_SCALES, Y_ANY, NEEDS(offset), DOES(STEP_ORDER, ORDER_ADD_FIRST),
      "adds the offset to x before it is scaled", "Scale x, then add the offset."},
-    {"scaled-before-offset", USUAL, FROM_NARROW, Y_ANY, NEEDS(OFFSET), DOES(STEP_ORDER, ORDER_SCALE_FIRST),
+    {"scaled-before-offset", USUAL, FROM_NARROW, Y_ANY, NEEDS(offset), DOES(STEP_ORDER, ORDER_SCALE_FIRST),
      "multiplies by the scale before the offset is added", "Add the offset to x, then multiply."},
-    {"distributed", RARE, FROM_NARROW, Y_ANY, NEEDS(OFFSET), DOES(STEP_ORDER, ORDER_DISTRIBUTED),
+    {"distributed", RARE, FROM_NARROW, Y_ANY, NEEDS(offset), DOES(STEP_ORDER, ORDER_DISTRIBUTED),
      "computes x * scale + offset * scale with a fused multiply-add", "Add the offset to x, then multiply."},
-    {"two-products", RARE, FROM_NARROW, Y_ANY, NEEDS(OFFSET) | NEEDS(SCALE_NOT_FLOAT16) | NEEDS(SCALE_NOT_BFLOAT16),
+    {"two-products", RARE, FROM_NARROW, Y_ANY, NEEDS_3(offset, scale_not_float16, scale_not_bfloat16),
      DOES(STEP_ORDER, ORDER_TWO_PRODUCTS), "computes x * scale + offset * scale, and rounds each product",
      "Add the offset to x, then multiply."},
     /* ---- saturation and special values ---- */
-    {"symmetric-range", COMMON, AFFINE | READS_WORDS, Y_SIGNED, 0, DOES(STEP_SATURATION, SATURATE_SYMMETRIC),
+    {"symmetric-range", COMMON, AFFINE | READS_WORDS, Y_SIGNED, NO_NEEDS, DOES(STEP_SATURATION, SATURATE_SYMMETRIC),
      CLAMPS_SYMMETRICALLY},
-    {"symmetric-range", COMMON, SYMMETRIC, Y_SIGNED, NEEDS(BEYOND), DOES(STEP_SATURATION, SATURATE_SYMMETRIC),
+    {"symmetric-range", COMMON, SYMMETRIC, Y_SIGNED, NEEDS(beyond), DOES(STEP_SATURATION, SATURATE_SYMMETRIC),
      CLAMPS_SYMMETRICALLY},
-    {"wrap", COMMON, AFFINE, Y_NARROW, 0, DOES(STEP_SATURATION, SATURATE_WRAP), DOES_NOT_CLAMP},
-    {"wrap", COMMON, READS_WORDS, Y_NARROW, 0, DOES(STEP_SATURATION, SATURATE_WRAP),
+    {"wrap", COMMON, AFFINE, Y_NARROW, NO_NEEDS, DOES(STEP_SATURATION, SATURATE_WRAP), DOES_NOT_CLAMP},
+    {"wrap", COMMON, READS_WORDS, Y_NARROW, NO_NEEDS, DOES(STEP_SATURATION, SATURATE_WRAP),
      "does not clamp after the offset is added: the low bits of the sum are stored",
      "Clamp to -256..255 before the offset, and to -128..127 after it."},
-    {"wrap", COMMON, SYMMETRIC, Y_NARROW, NEEDS(BEYOND), DOES(STEP_SATURATION, SATURATE_WRAP), DOES_NOT_CLAMP},
-    {"wrap-16", RARE, WITH_SCALES | READS_WORDS, Y_NARROW | Y_INT32, 0, DOES(STEP_SATURATION, SATURATE_WRAPPED_16),
-     IN_BITS("16")},
-    {"wrap-16", RARE, BY_BLOCK, Y_NARROW, NEEDS(MIN_SCALE), DOES(STEP_SATURATION, SATURATE_WRAPPED_16), IN_BITS("16")},
-    {"wrap-24", RARE, WITH_SCALES | READS_WORDS, Y_NARROW | Y_INT32, 0, DOES(STEP_SATURATION, SATURATE_WRAPPED_24),
-     IN_BITS("24")},
-    {"wrap-32", RARE, WITH_SCALES | READS_WORDS, Y_NARROW | Y_INT32, 0, DOES(STEP_SATURATION, SATURATE_WRAPPED_32),
-     IN_BITS("32")},
-    {"negative-wraps", RARE, WITH_SCALES, Y_NARROW, 0, DOES(STEP_SATURATION, SATURATE_HIGH),
+    {"wrap", COMMON, SYMMETRIC, Y_NARROW, NEEDS(beyond), DOES(STEP_SATURATION, SATURATE_WRAP), DOES_NOT_CLAMP},
+    {"wrap-16", RARE, WITH_SCALES | READS_WORDS, Y_NARROW | Y_INT32, NO_NEEDS,
+     DOES(STEP_SATURATION, SATURATE_WRAPPED_16), IN_BITS("16")},
+    {"wrap-16", RARE, BY_BLOCK, Y_NARROW, NEEDS(min_scale), DOES(STEP_SATURATION, SATURATE_WRAPPED_16), IN_BITS("16")},
+    {"wrap-24", RARE, WITH_SCALES | READS_WORDS, Y_NARROW | Y_INT32, NO_NEEDS,
+     DOES(STEP_SATURATION, SATURATE_WRAPPED_24), IN_BITS("24")},
+    {"wrap-32", RARE, WITH_SCALES | READS_WORDS, Y_NARROW | Y_INT32, NO_NEEDS,
+     DOES(STEP_SATURATION, SATURATE_WRAPPED_32), IN_BITS("32")},
+    {"negative-wraps", RARE, WITH_SCALES, Y_NARROW, NO_NEEDS, DOES(STEP_SATURATION, SATURATE_HIGH),
      "clamps only at the high end: -1 is stored as 255 where y is uint8", "Clamp at both ends."},
-    {"unsigned-int4", USUAL, TO_INT4, Y_INT4, 0, DOES(STEP_SATURATION, SATURATE_UNSIGNED), "clamps int4 to 0..15",
-     "int4 is signed: clamp to -8..7."},
-    {"unsigned-int8", USUAL, TO_INT8, Y_INT8, NEEDS(INT8_Y), DOES(STEP_SATURATION, SATURATE_UNSIGNED),
+    {"unsigned-int4", USUAL, TO_INT4, Y_INT4, NO_NEEDS, DOES(STEP_SATURATION, SATURATE_UNSIGNED),
+     "clamps int4 to 0..15", "int4 is signed: clamp to -8..7."},
+    {"unsigned-int8", USUAL, TO_INT8, Y_INT8, NEEDS(int8_y), DOES(STEP_SATURATION, SATURATE_UNSIGNED),
      "clamps int8 to 0..255, as for uint8", "int8 is signed: clamp to -128..127."},
-    {"plus-128", USUAL, TO_INT8, Y_INT8, NEEDS(INT8_Y), DOES(STEP_RESULT, RESULT_OFFSET_BINARY),
+    {"plus-128", USUAL, TO_INT8, Y_INT8, NEEDS(int8_y), DOES(STEP_RESULT, RESULT_OFFSET_BINARY),
      "stores int8 results plus 128, as uint8", "Store int8 as it is, or take the results for uint8."},
-    {"minus-128", RARE, TO_INT4, Y_INT8 | Y_UINT8, NEEDS(UINT8_Y), DOES(STEP_RESULT, RESULT_OFFSET_BINARY),
+    {"minus-128", RARE, TO_INT4, Y_INT8 | Y_UINT8, NEEDS(uint8_y), DOES(STEP_RESULT, RESULT_OFFSET_BINARY),
      "stores uint8 results minus 128, as int8", "Add 128, that is flip the top bit, or take the results for int8."},
-    {"plus-8", RARE, TO_INT4, Y_INT4, 0, DOES(STEP_RESULT, RESULT_OFFSET_BINARY),
+    {"plus-8", RARE, TO_INT4, Y_INT4, NO_NEEDS, DOES(STEP_RESULT, RESULT_OFFSET_BINARY),
      "stores int4 results plus 8, as 0..15", "int4 is two's complement: flip the top bit of the four."},
-    {"magnitude", RARE, TO_INT8, Y_SIGNED_INTEGER, 0, DOES(STEP_RESULT, RESULT_MAGNITUDE),
+    {"magnitude", RARE, TO_INT8, Y_SIGNED_INTEGER, NO_NEEDS, DOES(STEP_RESULT, RESULT_MAGNITUDE),
      "stores a negative result without its sign", TWOS_COMPLEMENT},
-    {"sign-magnitude", RARE, TO_INT8, Y_SIGNED_INTEGER, 0, DOES(STEP_RESULT, RESULT_SIGN_MAGNITUDE),
+    {"sign-magnitude", RARE, TO_INT8, Y_SIGNED_INTEGER, NO_NEEDS, DOES(STEP_RESULT, RESULT_SIGN_MAGNITUDE),
      "stores a negative result as a sign bit and its magnitude", TWOS_COMPLEMENT},
-    {"ones-complement", RARE, TO_INT8, Y_SIGNED_INTEGER, 0, DOES(STEP_RESULT, RESULT_ONES_COMPLEMENT),
+    {"ones-complement", RARE, TO_INT8, Y_SIGNED_INTEGER, NO_NEEDS, DOES(STEP_RESULT, RESULT_ONES_COMPLEMENT),
      "stores a negative result in ones' complement: the inverted bits of its magnitude", TWOS_COMPLEMENT},
-    {"negated", RARE, TO_INT8, Y_SIGNED_INTEGER | Y_UINT8, 0, DOES(STEP_RESULT, RESULT_NEGATED),
+    {"negated", RARE, TO_INT8, Y_SIGNED_INTEGER | Y_UINT8, NO_NEEDS, DOES(STEP_RESULT, RESULT_NEGATED),
      "stores 0 - y, of a uint8 256 - y", "Check the order of a subtraction, or the sign of the scale."},
-    {"indefinite", USUAL, AFFINE, Y_INTEGER, 0, DOES(STEP_SATURATION, SATURATE_INDEFINITE), CONVERTS_FIRST},
-    {"indefinite", USUAL, SYMMETRIC, Y_INTEGER, NEEDS(BEYOND), DOES(STEP_SATURATION, SATURATE_INDEFINITE),
+    {"indefinite", USUAL, AFFINE, Y_INTEGER, NO_NEEDS, DOES(STEP_SATURATION, SATURATE_INDEFINITE), CONVERTS_FIRST},
+    {"indefinite", USUAL, SYMMETRIC, Y_INTEGER, NEEDS(beyond), DOES(STEP_SATURATION, SATURATE_INDEFINITE),
      CONVERTS_FIRST},
-    {"nan-low", COMMON, TO_INT8, Y_SIGNED_INTEGER, 0, DOES(STEP_NAN, NAN_LOW),
+    {"nan-low", COMMON, TO_INT8, Y_SIGNED_INTEGER, NO_NEEDS, DOES(STEP_NAN, NAN_LOW),
      "makes NaN the low end of the range to which it is clamped",
      "Make NaN 0: select it out before clamping, as max() and min() do not."},
-    {"nan-high", USUAL, TO_INT8, Y_INTEGER, 0, DOES(STEP_NAN, NAN_HIGH),
+    {"nan-high", USUAL, TO_INT8, Y_INTEGER, NO_NEEDS, DOES(STEP_NAN, NAN_HIGH),
      "makes NaN the high end of the range to which it is clamped",
      "Make NaN 0: select it out before clamping, as max() and min() do not."},
-    {"nan-before-offset", RARE, AFFINE, Y_ANY, NEEDS(SUM), DOES(STEP_NAN, NAN_BEFORE_OFFSET),
+    {"nan-before-offset", RARE, AFFINE, Y_ANY, NEEDS(sum), DOES(STEP_NAN, NAN_BEFORE_OFFSET),
      "makes NaN 0 before the offset is added, so that the offset is stored", "Add the offset, then make NaN 0."},
-    {"nan-negative", USUAL, TO_FLOATS, Y_FLOAT, 0, DOES(STEP_NAN, NAN_NEGATIVE),
+    {"nan-negative", USUAL, TO_FLOATS, Y_FLOAT, NO_NEEDS, DOES(STEP_NAN, NAN_NEGATIVE),
      "returns a NaN with its sign set, as x86 makes it", "Store the one quiet NaN of the type with its sign clear."},
-    {"flush-inputs", USUAL, GIVEN_SCALES, Y_ANY, NEEDS(SUBNORMALS), DOES(STEP_SUBNORMALS, SUBNORMAL_INPUTS),
+    {"flush-inputs", USUAL, GIVEN_SCALES, Y_ANY, NEEDS(subnormals), DOES(STEP_SUBNORMALS, SUBNORMAL_INPUTS),
      FLUSHES_INPUTS},
-    {"flush-inputs", USUAL, SYMMETRIC, Y_ANY, NEEDS(WIDE_X), DOES(STEP_SUBNORMALS, SUBNORMAL_INPUTS), FLUSHES_INPUTS},
-    {"flush-inputs", USUAL, ASYMMETRIC, Y_ANY, NEEDS(WIDE_X) | NEEDS(SMOOTH), DOES(STEP_SUBNORMALS, SUBNORMAL_INPUTS),
+    {"flush-inputs", USUAL, SYMMETRIC, Y_ANY, NEEDS(wide_x), DOES(STEP_SUBNORMALS, SUBNORMAL_INPUTS), FLUSHES_INPUTS},
+    {"flush-inputs", USUAL, ASYMMETRIC, Y_ANY, NEEDS_2(wide_x, smooth), DOES(STEP_SUBNORMALS, SUBNORMAL_INPUTS),
      FLUSHES_INPUTS},
-    {"flush-results", RARE, FROM_NARROW | SCALED_SUMS, Y_WIDE, NEEDS(SUBNORMALS),
+    {"flush-results", RARE, FROM_NARROW | SCALED_SUMS, Y_WIDE, NEEDS(subnormals),
      DOES(STEP_SUBNORMALS, SUBNORMAL_RESULTS), FLUSHES_RESULTS},
-    {"flush-results", RARE, SYMMETRIC, Y_ANY, NEEDS(WIDE_X) | NEEDS(SMALL_SCALE),
-     DOES(STEP_SUBNORMALS, SUBNORMAL_RESULTS), FLUSHES_RESULTS},
-    {"flush-all", RARE, FROM_NARROW | SCALED_SUMS, Y_WIDE, NEEDS(SUBNORMALS) | NEEDS(NEW_SUBNORMALS),
+    {"flush-results", RARE, SYMMETRIC, Y_ANY, NEEDS_2(wide_x, small_scale), DOES(STEP_SUBNORMALS, SUBNORMAL_RESULTS),
+     FLUSHES_RESULTS},
+    {"flush-all", RARE, FROM_NARROW | SCALED_SUMS, Y_WIDE, NEEDS_2(subnormals, new_subnormals),
      DOES(STEP_SUBNORMALS, SUBNORMAL_ALL), FLUSHES_ALL},
-    {"flush-all", RARE, SYMMETRIC, Y_ANY, NEEDS(WIDE_X) | NEEDS(SMALL_SCALE), DOES(STEP_SUBNORMALS, SUBNORMAL_ALL),
+    {"flush-all", RARE, SYMMETRIC, Y_ANY, NEEDS_2(wide_x, small_scale), DOES(STEP_SUBNORMALS, SUBNORMAL_ALL),
      FLUSHES_ALL},
     /* ---- dynamic operators ---- */
-    {"range-reciprocal", USUAL, ASYMMETRIC, Y_ANY, 0, DOES(STEP_UNIT, UNIT_RECIPROCAL),
+    {"range-reciprocal", USUAL, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_UNIT, UNIT_RECIPROCAL),
      "multiplies the range by 1 / 255 (int4: 1 / 15)", "Divide: the rounded reciprocal gives other scales."},
-    {"one-step-less", RARE, ASYMMETRIC, Y_ANY, 0, DOES(STEP_UNIT, UNIT_ONE_LESS), "divides the range by 254 (int4: 14)",
-     "Divide by the number of steps, 255 or 15."},
-    {"one-step-more", COMMON, ASYMMETRIC, Y_ANY, 0, DOES(STEP_UNIT, UNIT_ONE_MORE),
+    {"one-step-less", RARE, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_UNIT, UNIT_ONE_LESS),
+     "divides the range by 254 (int4: 14)", "Divide by the number of steps, 255 or 15."},
+    {"one-step-more", COMMON, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_UNIT, UNIT_ONE_MORE),
      "divides the range by 256 (int4: 16)", "Divide by the number of steps, 255 or 15."},
-    {"one-step-more", COMMON, SYMMETRIC, Y_ANY, 0, DOES(STEP_UNIT, UNIT_ONE_MORE), "takes 128 (int4: 8) for DMAX",
-     "DMAX is 127 or 7."},
-    {"no-least-scale", USUAL, ASYMMETRIC, Y_ANY, 0, DOES(STEP_LEAST, LEAST_NONE), "has no lower bound on the scale",
-     "The scale is 1e-12 where the range is narrower, or NaN."},
+    {"one-step-more", COMMON, SYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_UNIT, UNIT_ONE_MORE),
+     "takes 128 (int4: 8) for DMAX", "DMAX is 127 or 7."},
+    {"no-least-scale", USUAL, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_LEAST, LEAST_NONE),
+     "has no lower bound on the scale", "The scale is 1e-12 where the range is narrower, or NaN."},
     BOUNDS_OF("1e-12", COMMON, SYMMETRIC, BOUND_1E_12, "1e-12"),
     BOUNDS_OF("1e-10", RARE, FINDS_SCALES, BOUND_1E_10, "1e-10"),
     BOUNDS_OF("1e-8", RARE, FINDS_SCALES, BOUND_1E_8, "1e-8"),
@@ -445,87 +452,87 @@ const struct hypothesis hypotheses[] = {
     BOUNDS_OF("1e-5", USUAL, FINDS_SCALES, BOUND_1E_5, "1e-5"),
     BOUNDS_OF("epsilon", RARE, FINDS_SCALES, BOUND_EPSILON, "FLT_EPSILON"),
     BOUNDS_OF("other", RARE, FINDS_SCALES, BOUND_OF_DUMP, "another number"),
-    {"one-for-zero", COMMON, FINDS_SCALES, Y_ANY, 0, DOES(STEP_LEAST, LEAST_ONE_FOR_ZERO),
+    {"one-for-zero", COMMON, FINDS_SCALES, Y_ANY, NO_NEEDS, DOES(STEP_LEAST, LEAST_ONE_FOR_ZERO),
      "takes 1 where the scale would be 0, and has no other lower bound",
      "The scale is at least 1e-12; in the symmetric operators it may be 0."},
-    {"offset-rounded", USUAL, ASYMMETRIC, Y_ANY, 0, DOES(STEP_TOKEN_OFFSET, TOKEN_OFFSET_INTEGER),
+    {"offset-rounded", USUAL, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_TOKEN_OFFSET, TOKEN_OFFSET_INTEGER),
      "rounds the offset to an integer", "The offset is a float32, and no integer as a rule."},
-    {"offset-truncated", RARE, ASYMMETRIC, Y_ANY, 0, DOES(STEP_TOKEN_OFFSET, TOKEN_OFFSET_TRUNCATED),
+    {"offset-truncated", RARE, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_TOKEN_OFFSET, TOKEN_OFFSET_TRUNCATED),
      "cuts the fraction of the offset off", "The offset is a float32, and no integer as a rule."},
-    {"offset-sign", USUAL, ASYMMETRIC, Y_ANY, 0, DOES(STEP_OFFSET_SIGN, OFFSET_NEGATED),
+    {"offset-sign", USUAL, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_OFFSET_SIGN, OFFSET_NEGATED),
      "returns the offset with the other sign", "The value is (y - offset) * scale."},
-    {"offset-from-low", USUAL, ASYMMETRIC, Y_ANY, 0, DOES(STEP_TOKEN_OFFSET, TOKEN_OFFSET_FROM_LOW),
+    {"offset-from-low", USUAL, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_TOKEN_OFFSET, TOKEN_OFFSET_FROM_LOW),
      "computes the offset from the low end, as -128 - lo / scale (int4: -8)",
      "Compute the offset as DMAX - hi / scale."},
-    {"zero-point-from-low", USUAL, ASYMMETRIC, Y_ANY, 0, DOES(STEP_TOKEN_OFFSET, TOKEN_OFFSET_FROM_LOW_INTEGER),
+    {"zero-point-from-low", USUAL, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_TOKEN_OFFSET, TOKEN_OFFSET_FROM_LOW_INTEGER),
      "computes an integer zero point from the low end, as PyTorch and ONNX do: -128 - lo / scale (int4: -8), rounded",
      "Compute the offset as DMAX - hi / scale, and keep it in float32."},
-    {"symmetric-extremes", USUAL, ASYMMETRIC, Y_ANY, 0, DOES(STEP_RANGE, RANGE_SYMMETRIC),
+    {"symmetric-extremes", USUAL, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_RANGE, RANGE_SYMMETRIC),
      "takes a range that is symmetric about zero", "Take the largest and the smallest value."},
-    {"range-with-zero", USUAL, ASYMMETRIC, Y_ANY, 0, DOES(STEP_RANGE, RANGE_WITH_ZERO),
+    {"range-with-zero", USUAL, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_RANGE, RANGE_WITH_ZERO),
      "takes a range that always contains zero", "Take the largest and the smallest value, whatever their signs."},
-    {"largest-without-sign", RARE, SYMMETRIC, Y_ANY, 0, DOES(STEP_RANGE, RANGE_WITHOUT_SIGN),
+    {"largest-without-sign", RARE, SYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_RANGE, RANGE_WITHOUT_SIGN),
      "takes the largest v, not the largest |v|", "Take the absolute value first."},
-    {"range-ignores-nan", USUAL, FINDS_SCALES, Y_ANY, 0, DOES(STEP_RANGE, RANGE_IGNORES_NAN),
+    {"range-ignores-nan", USUAL, FINDS_SCALES, Y_ANY, NO_NEEDS, DOES(STEP_RANGE, RANGE_IGNORES_NAN),
      "leaves NaN out of the extremes", "One NaN makes the parameters of the row or block those of NaN."},
-    {"scale-float16", COMMON, ASYMMETRIC, Y_ANY, 0, DOES(STEP_TOKEN_TYPE, TYPE_FLOAT16),
+    {"scale-float16", COMMON, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_TOKEN_TYPE, TYPE_FLOAT16),
      "rounds the row's scale and offset to float16 before they are used", "Keep scale and offset in float32."},
-    {"scale-float16", COMMON, BY_RULE, Y_INT8, 0, DOES(STEP_RETURNED, TYPE_FLOAT16),
+    {"scale-float16", COMMON, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_RETURNED, TYPE_FLOAT16),
      "returns the scale rounded to float16", "Return the scale in float32."},
-    {"scale-bfloat16", COMMON, BY_RULE, Y_INT8, 0, DOES(STEP_RETURNED, TYPE_BFLOAT16),
+    {"scale-bfloat16", COMMON, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_RETURNED, TYPE_BFLOAT16),
      "returns the scale rounded to bfloat16", "Return the scale in float32."},
-    {"scale-float16", COMMON, BY_ROW_FACTOR | BY_BLOCK, Y_ANY, 0, DOES(STEP_TOKEN_TYPE, TYPE_FLOAT16),
+    {"scale-float16", COMMON, BY_ROW_FACTOR | BY_BLOCK, Y_ANY, NO_NEEDS, DOES(STEP_TOKEN_TYPE, TYPE_FLOAT16),
      "returns the scale rounded to float16", "Return the scale in float32."},
-    {"scale-bfloat16", COMMON, ASYMMETRIC, Y_ANY, 0, DOES(STEP_TOKEN_TYPE, TYPE_BFLOAT16),
+    {"scale-bfloat16", COMMON, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_TOKEN_TYPE, TYPE_BFLOAT16),
      "rounds the row's scale and offset to bfloat16 before they are used", "Keep scale and offset in float32."},
-    {"scale-bfloat16", COMMON, BY_ROW_FACTOR | BY_BLOCK, Y_ANY, 0, DOES(STEP_TOKEN_TYPE, TYPE_BFLOAT16),
+    {"scale-bfloat16", COMMON, BY_ROW_FACTOR | BY_BLOCK, Y_ANY, NO_NEEDS, DOES(STEP_TOKEN_TYPE, TYPE_BFLOAT16),
      "returns the scale rounded to bfloat16", "Return the scale in float32."},
-    {"returned-float16", USUAL, ASYMMETRIC, Y_ANY, 0, DOES(STEP_RETURNED, TYPE_FLOAT16),
+    {"returned-float16", USUAL, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_RETURNED, TYPE_FLOAT16),
      "returns the row's scale and offset rounded to float16, but uses them in float32",
      "Return scale and offset in float32."},
-    {"returned-bfloat16", RARE, ASYMMETRIC, Y_ANY, 0, DOES(STEP_RETURNED, TYPE_BFLOAT16),
+    {"returned-bfloat16", RARE, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_RETURNED, TYPE_BFLOAT16),
      "returns the row's scale and offset rounded to bfloat16, but uses them in float32",
      "Return scale and offset in float32."},
-    {"other-form", USUAL, IN_TWO_FORMS, Y_ANY, 0, DOES(STEP_FORM, FORM_OTHER),
+    {"other-form", USUAL, IN_TWO_FORMS, Y_ANY, NO_NEEDS, DOES(STEP_FORM, FORM_OTHER),
      "computes the scale in the other form: m * (1 / DMAX), or 1 / (DMAX / m), as npu_add_rms_norm_dynamic_quant does",
      "Choose the form with scale_form: the product is CANN 9.0's, the inverse that of 8.5 and of groups."},
-    {"other-form", USUAL, BY_BLOCK, Y_ANY, 0, DOES(STEP_FORM, FORM_OTHER), "computes the scale as 1 / q",
+    {"other-form", USUAL, BY_BLOCK, Y_ANY, NO_NEEDS, DOES(STEP_FORM, FORM_OTHER), "computes the scale as 1 / q",
      "Multiply m by the float32 value of 1 / DMAX."},
-    {"other-form", USUAL, BY_RULE, Y_INT8, 0, DOES(STEP_FORM, FORM_OTHER), "computes the scale as 1 / (DMAX / m)",
-     "Compute the scale as the rule of this operator says."},
-    {"scale-product", USUAL, BY_RULE, Y_INT8, 0, DOES(STEP_FORM, FORM_PRODUCT), "computes the scale as m * (1 / DMAX)",
-     "Compute the scale as the rule of this operator says."},
-    {"scale-divided", COMMON, SYMMETRIC, Y_ANY, 0, DOES(STEP_FORM, FORM_DIVIDED), "computes the scale as m / DMAX",
-     "Compute the scale as this operator does, such as m * (1 / DMAX)."},
-    {"scale-is-largest", RARE, SYMMETRIC, Y_ANY, 0, DOES(STEP_FORM, FORM_LARGEST), "returns m as the scale",
+    {"other-form", USUAL, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_FORM, FORM_OTHER),
+     "computes the scale as 1 / (DMAX / m)", "Compute the scale as the rule of this operator says."},
+    {"scale-product", USUAL, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_FORM, FORM_PRODUCT),
+     "computes the scale as m * (1 / DMAX)", "Compute the scale as the rule of this operator says."},
+    {"scale-divided", COMMON, SYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_FORM, FORM_DIVIDED),
+     "computes the scale as m / DMAX", "Compute the scale as this operator does, such as m * (1 / DMAX)."},
+    {"scale-is-largest", RARE, SYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_FORM, FORM_LARGEST), "returns m as the scale",
      "Return m * (1 / DMAX)."},
-    {"scale-is-factor", USUAL, SYMMETRIC, Y_ANY, 0, DOES(STEP_FORM, FORM_FACTOR),
+    {"scale-is-factor", USUAL, SYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_FORM, FORM_FACTOR),
      "returns what x is multiplied by, DMAX / m, as the scale, as npu_swiglu_quant does",
      "Return the scale to multiply y by: m * (1 / DMAX)."},
-    {"smooth-left-out", COMMON, DYNAMIC, Y_ANY, NEEDS(SMOOTH), DOES(STEP_SMOOTH, SMOOTH_LEFT_OUT),
+    {"smooth-left-out", COMMON, DYNAMIC, Y_ANY, NEEDS(smooth), DOES(STEP_SMOOTH, SMOOTH_LEFT_OUT),
      "leaves the smooth scales out", "Multiply x by them first."},
-    {"smooth-divides", COMMON, DYNAMIC, Y_ANY, NEEDS(SMOOTH), DOES(STEP_SMOOTH, SMOOTH_DIVIDES),
+    {"smooth-divides", COMMON, DYNAMIC, Y_ANY, NEEDS(smooth), DOES(STEP_SMOOTH, SMOOTH_DIVIDES),
      "divides by the smooth scales", "Multiply: pass the reciprocals if your smoothing divides."},
-    {"smooth-after-range", USUAL, DYNAMIC, Y_ANY, NEEDS(SMOOTH), DOES(STEP_SMOOTH, SMOOTH_AFTER_RANGE),
+    {"smooth-after-range", USUAL, DYNAMIC, Y_ANY, NEEDS(smooth), DOES(STEP_SMOOTH, SMOOTH_AFTER_RANGE),
      "takes the extremes of x without the smooth scales", "Take the extremes of x * smooth_scales."},
-    {"smooth-in-range-only", RARE, DYNAMIC, Y_ANY, NEEDS(SMOOTH), DOES(STEP_SMOOTH, SMOOTH_IN_RANGE_ONLY),
+    {"smooth-in-range-only", RARE, DYNAMIC, Y_ANY, NEEDS(smooth), DOES(STEP_SMOOTH, SMOOTH_IN_RANGE_ONLY),
      "uses the smooth scales for the extremes only", "Quantise x * smooth_scales."},
-    {"smooth-float16", USUAL, DYNAMIC, Y_ANY, NEEDS(SMOOTH), DOES(STEP_SMOOTH, SMOOTH_FLOAT16),
+    {"smooth-float16", USUAL, DYNAMIC, Y_ANY, NEEDS(smooth), DOES(STEP_SMOOTH, SMOOTH_FLOAT16),
      "rounds x * smooth_scales to float16", "Keep the product in float32."},
-    {"smooth-bfloat16", USUAL, DYNAMIC, Y_ANY, NEEDS(SMOOTH), DOES(STEP_SMOOTH, SMOOTH_BFLOAT16),
+    {"smooth-bfloat16", USUAL, DYNAMIC, Y_ANY, NEEDS(smooth), DOES(STEP_SMOOTH, SMOOTH_BFLOAT16),
      "rounds x * smooth_scales to bfloat16", "Keep the product in float32."},
-    {"min-scale-ignored", RARE, BY_BLOCK, Y_ANY, NEEDS(MIN_SCALE), DOES(STEP_LEAST, LEAST_NONE), "ignores min_scale",
+    {"min-scale-ignored", RARE, BY_BLOCK, Y_ANY, NEEDS(min_scale), DOES(STEP_LEAST, LEAST_NONE), "ignores min_scale",
      "Raise q to min_scale, and lower the scale to 1 / min_scale."},
-    {"least-min-scale", USUAL, BY_BLOCK, Y_ANY, NEEDS(MIN_SCALE), DOES(STEP_LEAST, LEAST_MIN_SCALE),
+    {"least-min-scale", USUAL, BY_BLOCK, Y_ANY, NEEDS(min_scale), DOES(STEP_LEAST, LEAST_MIN_SCALE),
      RAISES_SCALE("min_scale"), "min_scale is a lower bound of q, and 1 / min_scale an upper bound of the scale."},
-    {"half-block", RARE, BY_BLOCK, Y_ANY, NEEDS(HALVES), DOES(STEP_BLOCK, BLOCK_HALF),
+    {"half-block", RARE, BY_BLOCK, Y_ANY, NEEDS(halves), DOES(STEP_BLOCK, BLOCK_HALF),
      "takes blocks of half the length, and for the scale of a block that of its first half",
      "Check the length of a block: the device has 128."},
-    {"whole-row", RARE, BY_BLOCK, Y_ANY, NEEDS(BLOCKS_OF_ROW), DOES(STEP_BLOCK, BLOCK_ROW),
+    {"whole-row", RARE, BY_BLOCK, Y_ANY, NEEDS(blocks_of_row), DOES(STEP_BLOCK, BLOCK_ROW),
      "takes the largest |x| of the whole row for each of its blocks", "Begin anew with each block."},
-    {"range-of-tensor", COMMON, BY_ROWS, Y_ANY, NEEDS(TENSOR_RANGE), DOES(STEP_BLOCK, BLOCK_TENSOR),
+    {"range-of-tensor", COMMON, BY_ROWS, Y_ANY, NEEDS(tensor_range), DOES(STEP_BLOCK, BLOCK_TENSOR),
      "takes the range of the whole tensor for each of its rows", BEGIN_ANEW},
-    {"range-of-columns", RARE, BY_ROWS, Y_ANY, NEEDS(COLUMN_RANGES), DOES(STEP_BLOCK, BLOCK_COLUMN),
+    {"range-of-columns", RARE, BY_ROWS, Y_ANY, NEEDS(column_ranges), DOES(STEP_BLOCK, BLOCK_COLUMN),
      "takes the range of each column, and returns the scales of the first columns",
      "Look for the extremes along a row, the last dimension."},
     RANGES_OF("8", 3),
@@ -536,54 +543,54 @@ const struct hypothesis hypotheses[] = {
     RANGES_OF("256", 8),
     RANGES_OF("512", 9),
     RANGES_OF("1024", 10),
-    {"range-of-2-rows", RARE, BY_ROWS, Y_ANY, NEEDS(ROW_RANGES), DOES(STEP_BLOCK, BLOCK_ROWS + 1),
+    {"range-of-2-rows", RARE, BY_ROWS, Y_ANY, NEEDS(row_ranges), DOES(STEP_BLOCK, BLOCK_ROWS + 1),
      "takes a range for each two rows", BEGIN_ANEW},
-    {"range-of-4-rows", RARE, BY_ROWS, Y_ANY, NEEDS(ROW_RANGES), DOES(STEP_BLOCK, BLOCK_ROWS + 2),
+    {"range-of-4-rows", RARE, BY_ROWS, Y_ANY, NEEDS(row_ranges), DOES(STEP_BLOCK, BLOCK_ROWS + 2),
      "takes a range for each four rows", BEGIN_ANEW},
-    {"running-range", USUAL, BY_ROWS, Y_ANY, NEEDS(TENSOR_RANGE), DOES(STEP_BLOCK, BLOCK_RUNNING),
+    {"running-range", USUAL, BY_ROWS, Y_ANY, NEEDS(tensor_range), DOES(STEP_BLOCK, BLOCK_RUNNING),
      "takes the range of a row and of all rows before it", BEGIN_ANEW},
-    {"one-scale", RARE, FINDS_SCALES, Y_ANY, 0, DOES(STEP_OTHER_SCALE, OTHER_SCALE_OF_DUMP),
+    {"one-scale", RARE, FINDS_SCALES, Y_ANY, NO_NEEDS, DOES(STEP_OTHER_SCALE, OTHER_SCALE_OF_DUMP),
      "takes one scale for all, whatever x is", FIND_SCALES},
-    {"one-scale-returned", RARE, FINDS_SCALES, Y_ANY, 0,
+    {"one-scale-returned", RARE, FINDS_SCALES, Y_ANY, NO_NEEDS,
      DOES(STEP_OTHER_SCALE, OTHER_SCALE_ONLY_RETURNED + OTHER_SCALE_OF_DUMP),
      "returns one scale for all, whatever x is, but does not use it for y", FIND_SCALES},
     POWERS_OF_2("up", UP, "up to a power of two"),
     POWERS_OF_2("down", DOWN, "down to a power of two"),
     POWERS_OF_2("nearest", NEAREST, "to the power of two with the nearest exponent"),
     POWERS_OF_2("nearer", NEARER, "to the nearest power of two"),
-    {"range-reaches-next-row", USUAL, BY_ROWS, Y_ANY, NEEDS(TENSOR_RANGE), DOES(STEP_BLOCK, BLOCK_REACHING),
+    {"range-reaches-next-row", USUAL, BY_ROWS, Y_ANY, NEEDS(tensor_range), DOES(STEP_BLOCK, BLOCK_REACHING),
      "takes the range of a row and of the first columns of the next one", "Mask the columns beyond the end of a row."},
-    {"range-begins-before", RARE, BY_ROWS, Y_ANY, NEEDS(TENSOR_RANGE), DOES(STEP_BLOCK, BLOCK_EARLY),
+    {"range-begins-before", RARE, BY_ROWS, Y_ANY, NEEDS(tensor_range), DOES(STEP_BLOCK, BLOCK_EARLY),
      "takes the range of a row and of the last columns of the one before", "Check where a row begins."},
-    RETURNED_AND_RANGE("next-row", PLACE_NEXT, BY_ROWS, ROW_SCALES, NEXT("row")),
-    RETURNED_AND_RANGE("row-before", PLACE_PREVIOUS, BY_ROWS, ROW_SCALES, BEFORE("row")),
-    RETURNED_AND_RANGE("first-row", PLACE_FIRST, BY_ROWS, ROW_SCALES, "the first row for all"),
-    RETURNED_AND_RANGE("next-row-but-last", PLACE_NEXT_BUT_LAST, BY_ROWS, ROW_SCALES, NEXT_BUT_LAST("row")),
-    RETURNED_AND_RANGE("row-before-but-first", PLACE_PREVIOUS_BUT_FIRST, BY_ROWS, ROW_SCALES, BEFORE_BUT_FIRST("row")),
-    RETURNED_AND_RANGE("next-block", PLACE_NEXT, BY_BLOCK, BLOCKS, NEXT("block")),
-    RETURNED_AND_RANGE("block-before", PLACE_PREVIOUS, BY_BLOCK, BLOCKS, BEFORE("block")),
-    RETURNED_AND_RANGE("first-block", PLACE_FIRST, BY_BLOCK, BLOCKS, "the first block for all"),
-    RETURNED_AND_RANGE("next-block-but-last", PLACE_NEXT_BUT_LAST, BY_BLOCK, BLOCKS, NEXT_BUT_LAST("block")),
-    RETURNED_AND_RANGE("block-before-but-first", PLACE_PREVIOUS_BUT_FIRST, BY_BLOCK, BLOCKS, BEFORE_BUT_FIRST("block")),
+    RETURNED_AND_RANGE("next-row", PLACE_NEXT, BY_ROWS, row_scales, NEXT("row")),
+    RETURNED_AND_RANGE("row-before", PLACE_PREVIOUS, BY_ROWS, row_scales, BEFORE("row")),
+    RETURNED_AND_RANGE("first-row", PLACE_FIRST, BY_ROWS, row_scales, "the first row for all"),
+    RETURNED_AND_RANGE("next-row-but-last", PLACE_NEXT_BUT_LAST, BY_ROWS, row_scales, NEXT_BUT_LAST("row")),
+    RETURNED_AND_RANGE("row-before-but-first", PLACE_PREVIOUS_BUT_FIRST, BY_ROWS, row_scales, BEFORE_BUT_FIRST("row")),
+    RETURNED_AND_RANGE("next-block", PLACE_NEXT, BY_BLOCK, blocks, NEXT("block")),
+    RETURNED_AND_RANGE("block-before", PLACE_PREVIOUS, BY_BLOCK, blocks, BEFORE("block")),
+    RETURNED_AND_RANGE("first-block", PLACE_FIRST, BY_BLOCK, blocks, "the first block for all"),
+    RETURNED_AND_RANGE("next-block-but-last", PLACE_NEXT_BUT_LAST, BY_BLOCK, blocks, NEXT_BUT_LAST("block")),
+    RETURNED_AND_RANGE("block-before-but-first", PLACE_PREVIOUS_BUT_FIRST, BY_BLOCK, blocks, BEFORE_BUT_FIRST("block")),
     /* ---- which parameter ---- */
-    {"scale-of-next", USUAL, GIVEN_SCALES | DYNAMIC, Y_ANY, NEEDS(SCALES), DOES(STEP_SCALE_PLACE, PLACE_NEXT),
+    {"scale-of-next", USUAL, GIVEN_SCALES | DYNAMIC, Y_ANY, NEEDS(scales), DOES(STEP_SCALE_PLACE, PLACE_NEXT),
      "takes the scale of the next index; after the last comes the first", "Check the base address of the scales."},
-    {"scale-of-one-before", USUAL, GIVEN_SCALES | DYNAMIC, Y_ANY, NEEDS(SCALES), DOES(STEP_SCALE_PLACE, PLACE_PREVIOUS),
+    {"scale-of-one-before", USUAL, GIVEN_SCALES | DYNAMIC, Y_ANY, NEEDS(scales), DOES(STEP_SCALE_PLACE, PLACE_PREVIOUS),
      "takes the scale of the index before; before the first comes the last", "Check the base address of the scales."},
-    {"scale-of-first", COMMON, GIVEN_SCALES | DYNAMIC, Y_ANY, NEEDS(SCALES), DOES(STEP_SCALE_PLACE, PLACE_FIRST),
+    {"scale-of-first", COMMON, GIVEN_SCALES | DYNAMIC, Y_ANY, NEEDS(scales), DOES(STEP_SCALE_PLACE, PLACE_FIRST),
      "takes the first scale for all, or the first of the row's group",
      "Check the stride with which scales are read: it is 0 here."},
-    {"other-axis", USUAL, BY_AXIS, Y_ANY, NEEDS(SCALES) | NEEDS(ROWS),
+    {"other-axis", USUAL, BY_AXIS, Y_ANY, NEEDS_2(scales, rows),
      DOES(STEP_SCALE_PLACE, PLACE_OTHER_AXIS, STEP_OFFSET_PLACE, PLACE_OTHER_AXIS),
      "takes scales and zero points by the row if they belong to columns, and by the column if not",
      "Check axis: scales run along that dimension."},
-    {"other-axis", USUAL, TO_FLOATS, Y_ANY, NEEDS(SCALES) | NEEDS(ROWS),
+    {"other-axis", USUAL, TO_FLOATS, Y_ANY, NEEDS_2(scales, rows),
      DOES(STEP_SCALE_PLACE, PLACE_OTHER_AXIS, STEP_OFFSET_PLACE, PLACE_OTHER_AXIS),
      "takes scales and offsets by the row", "Scales and offsets belong to columns."},
-    {"channels-first", RARE, BY_AXIS | TO_FLOATS, Y_ANY, NEEDS(SCALES) | NEEDS(ROWS),
+    {"channels-first", RARE, BY_AXIS | TO_FLOATS, Y_ANY, NEEDS_2(scales, rows),
      DOES(STEP_SCALE_PLACE, PLACE_CHANNELS_FIRST, STEP_OFFSET_PLACE, PLACE_CHANNELS_FIRST),
      "takes x for [N, C, ...], as NCHW is, though its channels are the last dimension", "Check the layout of x."},
-    {"channels-last", RARE, BY_AXIS, Y_ANY, NEEDS(SCALES) | NEEDS(ROWS),
+    {"channels-last", RARE, BY_AXIS, Y_ANY, NEEDS_2(scales, rows),
      DOES(STEP_SCALE_PLACE, PLACE_CHANNELS_LAST, STEP_OFFSET_PLACE, PLACE_CHANNELS_LAST),
      "takes x for [..., C], as NHWC is, though its channels are another dimension", "Check the layout of x."},
     BY_DIMENSION(0),
@@ -596,200 +603,202 @@ const struct hypothesis hypotheses[] = {
     FIRST_REUSED("16", 4),
     FIRST_REUSED("32", 5),
     FIRST_REUSED("64", 6),
-    {"scale-by-other-axis", RARE, BY_AXIS | FROM_NARROW, Y_ANY, NEEDS(SCALES) | NEEDS(OFFSETS) | NEEDS(ROWS),
+    {"scale-by-other-axis", RARE, BY_AXIS | FROM_NARROW, Y_ANY, NEEDS_3(scales, offsets, rows),
      DOES(STEP_SCALE_PLACE, PLACE_OTHER_AXIS),
      "takes scales by the other axis, rows for columns or columns for rows, but offsets by the right one",
      "Index the scales as the offsets."},
-    {"offset-by-other-axis", RARE, BY_AXIS | FROM_NARROW, Y_ANY, NEEDS(OFFSETS) | NEEDS(ROWS),
+    {"offset-by-other-axis", RARE, BY_AXIS | FROM_NARROW, Y_ANY, NEEDS_2(offsets, rows),
      DOES(STEP_OFFSET_PLACE, PLACE_OTHER_AXIS),
      "takes offsets by the other axis, rows for columns or columns for rows, but scales by the right one",
      "Index the offsets as the scales."},
-    {"word-of-next", USUAL, READS_WORDS, Y_ANY, NEEDS(SCALES),
+    {"word-of-next", USUAL, READS_WORDS, Y_ANY, NEEDS(scales),
      DOES(STEP_SCALE_PLACE, PLACE_NEXT, STEP_OFFSET_PLACE, PLACE_NEXT),
      "takes the word of the next index; after the last comes the first", "Check the base address of the words."},
-    {"word-of-one-before", USUAL, READS_WORDS, Y_ANY, NEEDS(SCALES),
+    {"word-of-one-before", USUAL, READS_WORDS, Y_ANY, NEEDS(scales),
      DOES(STEP_SCALE_PLACE, PLACE_PREVIOUS, STEP_OFFSET_PLACE, PLACE_PREVIOUS),
      "takes the word of the index before; before the first comes the last", "Check the base address of the words."},
-    {"word-of-first", USUAL, READS_WORDS, Y_ANY, NEEDS(SCALES),
+    {"word-of-first", USUAL, READS_WORDS, Y_ANY, NEEDS(scales),
      DOES(STEP_SCALE_PLACE, PLACE_FIRST, STEP_OFFSET_PLACE, PLACE_FIRST), "takes the first word for all",
      "Check the stride with which words are read: it is 0 here."},
-    {"offset-of-next", USUAL, BY_AXIS | TO_FLOATS | MAKES_WORDS, Y_ANY, NEEDS(OFFSETS),
+    {"offset-of-next", USUAL, BY_AXIS | TO_FLOATS | MAKES_WORDS, Y_ANY, NEEDS(offsets),
      DOES(STEP_OFFSET_PLACE, PLACE_NEXT), "takes the offset of the next index; after the last comes the first",
      "Check the base address of the offsets."},
-    {"offset-of-one-before", RARE, BY_AXIS | TO_FLOATS | MAKES_WORDS, Y_ANY, NEEDS(OFFSETS),
+    {"offset-of-one-before", RARE, BY_AXIS | TO_FLOATS | MAKES_WORDS, Y_ANY, NEEDS(offsets),
      DOES(STEP_OFFSET_PLACE, PLACE_PREVIOUS), "takes the offset of the index before; before the first comes the last",
      "Check the base address of the offsets."},
-    {"offset-of-first", USUAL, BY_AXIS | TO_FLOATS | MAKES_WORDS, Y_ANY, NEEDS(OFFSETS),
+    {"offset-of-first", USUAL, BY_AXIS | TO_FLOATS | MAKES_WORDS, Y_ANY, NEEDS(offsets),
      DOES(STEP_OFFSET_PLACE, PLACE_FIRST), "takes the first offset for all",
      "Check the stride with which offsets are read: it is 0 here."},
-    {"group-late", COMMON, IN_GROUPS, Y_ANY, NEEDS(GROUPS), DOES(STEP_GROUP, GROUP_LATE),
+    {"group-late", COMMON, IN_GROUPS, Y_ANY, NEEDS(groups), DOES(STEP_GROUP, GROUP_LATE),
      "begins each group but the first one row late", "Group e begins with row group_index[e - 1]: use <, not <=."},
-    {"group-early", USUAL, IN_GROUPS, Y_ANY, NEEDS(GROUPS), DOES(STEP_GROUP, GROUP_EARLY),
+    {"group-early", USUAL, IN_GROUPS, Y_ANY, NEEDS(groups), DOES(STEP_GROUP, GROUP_EARLY),
      "begins each group one row early", "Group e begins with row group_index[e - 1]."},
-    {"group-first", USUAL, IN_GROUPS, Y_ANY, NEEDS(GROUPS), DOES(STEP_GROUP, GROUP_FIRST),
+    {"group-first", USUAL, IN_GROUPS, Y_ANY, NEEDS(groups), DOES(STEP_GROUP, GROUP_FIRST),
      "takes the first group's scales for all rows", "Take the scales of the row's group."},
-    {"group-last", USUAL, IN_GROUPS, Y_ANY, NEEDS(GROUPS), DOES(STEP_GROUP, GROUP_LAST),
+    {"group-last", USUAL, IN_GROUPS, Y_ANY, NEEDS(groups), DOES(STEP_GROUP, GROUP_LAST),
      "takes the last group's scales for all rows", "Take the scales of the row's group."},
-    {"group-next", USUAL, IN_GROUPS, Y_ANY, NEEDS(GROUPS), DOES(STEP_GROUP, GROUP_NEXT),
+    {"group-next", USUAL, IN_GROUPS, Y_ANY, NEEDS(groups), DOES(STEP_GROUP, GROUP_NEXT),
      "takes the next group's scales, and for the last group the first one's", "Take the scales of the row's group."},
-    {"empty-groups-skipped", RARE, IN_GROUPS, Y_ANY, NEEDS(GROUPS) | NEEDS(EMPTY_GROUP),
+    {"empty-groups-skipped", RARE, IN_GROUPS, Y_ANY, NEEDS_2(groups, empty_group),
      DOES(STEP_GROUP, GROUP_WITHOUT_EMPTY), "numbers the groups without the empty ones",
      "A group without rows has scales, too: they are skipped with it."},
-    {"index-as-int32", USUAL, IN_GROUPS, Y_ANY, NEEDS(GROUPS) | NEEDS(WORDS), DOES(STEP_GROUP, GROUP_WORDS),
+    {"index-as-int32", USUAL, IN_GROUPS, Y_ANY, NEEDS_2(groups, words), DOES(STEP_GROUP, GROUP_WORDS),
      "reads an int64 group_index as words of 32 bits, every other one 0",
      "Check the type of group_index: it is int64."},
-    {"group-counts", USUAL, IN_GROUPS, Y_ANY, NEEDS(GROUPS), DOES(STEP_GROUP, GROUP_COUNTS),
+    {"group-counts", USUAL, IN_GROUPS, Y_ANY, NEEDS(groups), DOES(STEP_GROUP, GROUP_COUNTS),
      "takes group_index for counts of rows; rows beyond them are the last group's",
      "group_index holds where each group ends."},
-    {"scale-of-next-row", COMMON, BY_ROWS | ROW_SCALED, Y_ANY, NEEDS(ROW_SCALES), DOES(STEP_TOKEN, PLACE_NEXT),
+    {"scale-of-next-row", COMMON, BY_ROWS | ROW_SCALED, Y_ANY, NEEDS(row_scales), DOES(STEP_TOKEN, PLACE_NEXT),
      "takes the scale of the next row, for the last one the first row's",
      "Check which row's scale is in the register when a row begins."},
-    {"scale-of-row-before", USUAL, BY_ROWS | ROW_SCALED, Y_ANY, NEEDS(ROW_SCALES), DOES(STEP_TOKEN, PLACE_PREVIOUS),
+    {"scale-of-row-before", USUAL, BY_ROWS | ROW_SCALED, Y_ANY, NEEDS(row_scales), DOES(STEP_TOKEN, PLACE_PREVIOUS),
      "takes the scale of the row before, for the first one the last row's",
      "Check which row's scale is in the register when a row begins."},
-    {"scale-of-first-row", USUAL, BY_ROWS | ROW_SCALED, Y_ANY, NEEDS(ROW_SCALES), DOES(STEP_TOKEN, PLACE_FIRST),
+    {"scale-of-first-row", USUAL, BY_ROWS | ROW_SCALED, Y_ANY, NEEDS(row_scales), DOES(STEP_TOKEN, PLACE_FIRST),
      "takes the first row's scale for all", "Take each row's own scale."},
-    {"scale-of-next-block", USUAL, BY_BLOCK, Y_ANY, NEEDS(BLOCKS), DOES(STEP_TOKEN, PLACE_NEXT),
+    {"scale-of-next-block", USUAL, BY_BLOCK, Y_ANY, NEEDS(blocks), DOES(STEP_TOKEN, PLACE_NEXT),
      "takes the scale of the next block, row after row; the last block takes the first one's",
      "Check which block's scale is in the register when a block begins."},
-    {"scale-of-block-before", USUAL, BY_BLOCK, Y_ANY, NEEDS(BLOCKS), DOES(STEP_TOKEN, PLACE_PREVIOUS),
+    {"scale-of-block-before", USUAL, BY_BLOCK, Y_ANY, NEEDS(blocks), DOES(STEP_TOKEN, PLACE_PREVIOUS),
      "takes the scale of the block before, row after row; the first block takes the last one's",
      "Check which block's scale is in the register when a block begins."},
-    {"scale-of-first-block", USUAL, BY_BLOCK, Y_ANY, NEEDS(BLOCKS), DOES(STEP_TOKEN, PLACE_FIRST),
+    {"scale-of-first-block", USUAL, BY_BLOCK, Y_ANY, NEEDS(blocks), DOES(STEP_TOKEN, PLACE_FIRST),
      "takes the first block's scale for all", "Take each block's own scale."},
-    SCALE_KEPT("next-row-but-last", PLACE_NEXT_BUT_LAST, BY_ROWS | ROW_SCALED, ROW_SCALES, NEXT_BUT_LAST("row")),
-    SCALE_KEPT("row-before-but-first", PLACE_PREVIOUS_BUT_FIRST, BY_ROWS | ROW_SCALED, ROW_SCALES,
+    SCALE_KEPT("next-row-but-last", PLACE_NEXT_BUT_LAST, BY_ROWS | ROW_SCALED, row_scales, NEXT_BUT_LAST("row")),
+    SCALE_KEPT("row-before-but-first", PLACE_PREVIOUS_BUT_FIRST, BY_ROWS | ROW_SCALED, row_scales,
                BEFORE_BUT_FIRST("row")),
-    SCALE_KEPT("next-block-but-last", PLACE_NEXT_BUT_LAST, BY_BLOCK, BLOCKS, NEXT_BUT_LAST("block")),
-    SCALE_KEPT("block-before-but-first", PLACE_PREVIOUS_BUT_FIRST, BY_BLOCK, BLOCKS, BEFORE_BUT_FIRST("block")),
+    SCALE_KEPT("next-block-but-last", PLACE_NEXT_BUT_LAST, BY_BLOCK, blocks, NEXT_BUT_LAST("block")),
+    SCALE_KEPT("block-before-but-first", PLACE_PREVIOUS_BUT_FIRST, BY_BLOCK, blocks, BEFORE_BUT_FIRST("block")),
     /* ---- dequant and requant ---- */
-    {"row-scale-left-out", USUAL, ROW_SCALED, Y_ANY, NEEDS(ROW_SCALE), DOES(STEP_SCALING, SCALING_NO_ROW),
+    {"row-scale-left-out", USUAL, ROW_SCALED, Y_ANY, NEEDS(row_scale), DOES(STEP_SCALING, SCALING_NO_ROW),
      "leaves the activation scale out", "Multiply by the activation scale after the weight scale."},
-    {"scales-first", USUAL, ROW_SCALED, Y_ANY, NEEDS(ROW_SCALE), DOES(STEP_SCALING, SCALING_SCALES_FIRST),
+    {"scales-first", USUAL, ROW_SCALED, Y_ANY, NEEDS(row_scale), DOES(STEP_SCALING, SCALING_SCALES_FIRST),
      "multiplies the two scales first", "Multiply x by the weight scale, then by the activation scale."},
-    {"row-scale-first", USUAL, ROW_SCALED, Y_ANY, NEEDS(ROW_SCALE), DOES(STEP_SCALING, SCALING_ROW_FIRST),
+    {"row-scale-first", USUAL, ROW_SCALED, Y_ANY, NEEDS(row_scale), DOES(STEP_SCALING, SCALING_ROW_FIRST),
      "multiplies by the activation scale before the weight scale", "Multiply by the weight scale first."},
-    {"first-product-float16", USUAL, ROW_SCALED, Y_ANY, NEEDS(ROW_SCALE) | NEEDS(FLOAT16_INSIDE),
+    {"first-product-float16", USUAL, ROW_SCALED, Y_ANY, NEEDS_2(row_scale, float16_inside),
      DOES(STEP_PRODUCT, PRODUCT_FIRST_FLOAT16),
      "keeps x times the weight scale in float16, but not what comes after it", KEEP_IN_FLOAT32},
-    {"first-product-bfloat16", USUAL, ROW_SCALED, Y_ANY, NEEDS(ROW_SCALE) | NEEDS(BFLOAT16_INSIDE),
+    {"first-product-bfloat16", USUAL, ROW_SCALED, Y_ANY, NEEDS_2(row_scale, bfloat16_inside),
      DOES(STEP_PRODUCT, PRODUCT_FIRST_BFLOAT16),
      "keeps x times the weight scale in bfloat16, but not what comes after it", KEEP_IN_FLOAT32},
-    {"bias-left-out", COMMON, FROM_SUMS, Y_ANY, NEEDS(ANY_BIAS), DOES(STEP_BIAS, BIAS_LEFT_OUT), "leaves the bias out",
+    {"bias-left-out", COMMON, FROM_SUMS, Y_ANY, NEEDS(any_bias), DOES(STEP_BIAS, BIAS_LEFT_OUT), "leaves the bias out",
      "Add the bias."},
-    {"bias-of-next", USUAL, FROM_SUMS, Y_ANY, NEEDS(BIASES), DOES(STEP_BIAS_PLACE, PLACE_NEXT),
+    {"bias-of-next", USUAL, FROM_SUMS, Y_ANY, NEEDS(biases), DOES(STEP_BIAS_PLACE, PLACE_NEXT),
      "takes the bias of the next column; after the last comes the first", "Check the base address of the bias."},
-    {"bias-of-one-before", USUAL, FROM_SUMS, Y_ANY, NEEDS(BIASES), DOES(STEP_BIAS_PLACE, PLACE_PREVIOUS),
+    {"bias-of-one-before", USUAL, FROM_SUMS, Y_ANY, NEEDS(biases), DOES(STEP_BIAS_PLACE, PLACE_PREVIOUS),
      "takes the bias of the column before; before the first comes the last", "Check the base address of the bias."},
-    {"bias-of-first", USUAL, FROM_SUMS, Y_ANY, NEEDS(BIASES), DOES(STEP_BIAS_PLACE, PLACE_FIRST),
+    {"bias-of-first", USUAL, FROM_SUMS, Y_ANY, NEEDS(biases), DOES(STEP_BIAS_PLACE, PLACE_FIRST),
      "takes the first column's bias for all", "Check the stride with which the bias is read: it is 0 here."},
-    {"bias-after-scaling", USUAL, FROM_SUMS, Y_ANY, NEEDS(INTEGER_BIAS), DOES(STEP_BIAS, BIAS_AFTER_SCALING),
+    {"bias-after-scaling", USUAL, FROM_SUMS, Y_ANY, NEEDS(integer_bias), DOES(STEP_BIAS, BIAS_AFTER_SCALING),
      "adds the int32 bias after scaling", "Add an int32 bias to the sums."},
-    {"bias-before-scaling", USUAL, SCALED_SUMS, Y_ANY, NEEDS(FLOAT_BIAS), DOES(STEP_BIAS, BIAS_AFTER_SCALING),
+    {"bias-before-scaling", USUAL, SCALED_SUMS, Y_ANY, NEEDS(float_bias), DOES(STEP_BIAS, BIAS_AFTER_SCALING),
      "adds the bias before scaling", "Add a floating-point bias last."},
-    {"bias-before-row-scale", RARE, ROW_SCALED, Y_ANY, NEEDS(FLOAT_BIAS) | NEEDS(ROW_SCALE),
+    {"bias-before-row-scale", RARE, ROW_SCALED, Y_ANY, NEEDS_2(float_bias, row_scale),
      DOES(STEP_BIAS, BIAS_BEFORE_ROW_SCALE), "adds the bias before the activation scale",
      "Add a floating-point bias last."},
-    {"bias-saturates", RARE, FROM_SUMS, Y_ANY, NEEDS(INTEGER_BIAS), DOES(STEP_BIAS, BIAS_SATURATES),
+    {"bias-saturates", RARE, FROM_SUMS, Y_ANY, NEEDS(integer_bias), DOES(STEP_BIAS, BIAS_SATURATES),
      "adds the bias with saturation", "The sum is modulo 2^32."},
-    {"bias-float", USUAL, FROM_SUMS, Y_ANY, NEEDS(INTEGER_BIAS), DOES(STEP_BIAS, BIAS_FLOAT),
+    {"bias-float", USUAL, FROM_SUMS, Y_ANY, NEEDS(integer_bias), DOES(STEP_BIAS, BIAS_FLOAT),
      "adds the int32 bias in float32", "Add the bias to the int32 sums, then convert the sums."},
-    {"one-clamp", USUAL, READS_WORDS, Y_INTEGER, 0, DOES(STEP_ORDER, ORDER_ONE_CLAMP), "clamps once, after the offset",
-     "Clamp to -256..255 before the offset, and to -128..127 after it."},
-    {"clamp-int8-first", USUAL, READS_WORDS, Y_INTEGER, 0, DOES(STEP_ORDER, ORDER_CLAMP_FIRST),
+    {"one-clamp", USUAL, READS_WORDS, Y_INTEGER, NO_NEEDS, DOES(STEP_ORDER, ORDER_ONE_CLAMP),
+     "clamps once, after the offset", "Clamp to -256..255 before the offset, and to -128..127 after it."},
+    {"clamp-int8-first", USUAL, READS_WORDS, Y_INTEGER, NO_NEEDS, DOES(STEP_ORDER, ORDER_CLAMP_FIRST),
      "clamps to int8 before the offset", "Clamp to -256..255 before the offset, and to -128..127 after it."},
-    {"offset-before-rounding", USUAL, READS_WORDS, Y_INTEGER, 0, DOES(STEP_ORDER, ORDER_OFFSET_FIRST),
+    {"offset-before-rounding", USUAL, READS_WORDS, Y_INTEGER, NO_NEEDS, DOES(STEP_ORDER, ORDER_OFFSET_FIRST),
      "adds the offset before rounding", "Round, clamp to -256..255, add the offset, clamp to -128..127."},
-    {"all-scale-bits", USUAL, READS_WORDS | MAKES_WORDS, Y_ANY, 0, DOES(STEP_WORD, WORD_ALL_BITS),
+    {"all-scale-bits", USUAL, READS_WORDS | MAKES_WORDS, Y_ANY, NO_NEEDS, DOES(STEP_WORD, WORD_ALL_BITS),
      "uses all 32 bits of the scale", "The low 13 bits of the scale count as 0."},
     /* ---- trans_quant_param ---- */
-    {"other-round-mode", USUAL, MAKES_WORDS, Y_ANY, 0, DOES(STEP_WORD, WORD_OTHER_ROUND_MODE),
+    {"other-round-mode", USUAL, MAKES_WORDS, Y_ANY, NO_NEEDS, DOES(STEP_WORD, WORD_OTHER_ROUND_MODE),
      "uses the other round_mode", "round_mode 0 truncates the scale to 19 bits, 1 rounds it."},
-    {"no-flag", USUAL, MAKES_WORDS, Y_ANY, 0, DOES(STEP_WORD, WORD_NO_FLAG), "leaves bit 46 clear", "Set bit 46."},
-    {"offset-wraps", USUAL, MAKES_WORDS, Y_ANY, NEEDS(OFFSET), DOES(STEP_SATURATION, SATURATE_WRAP),
+    {"no-flag", USUAL, MAKES_WORDS, Y_ANY, NO_NEEDS, DOES(STEP_WORD, WORD_NO_FLAG), "leaves bit 46 clear",
+     "Set bit 46."},
+    {"offset-wraps", USUAL, MAKES_WORDS, Y_ANY, NEEDS(offset), DOES(STEP_SATURATION, SATURATE_WRAP),
      "cuts the offset to nine bits without clamping", "Clamp the offset to -256..255."},
-    {"offset-int8", USUAL, MAKES_WORDS, Y_ANY, NEEDS(OFFSET), DOES(STEP_SATURATION, SATURATE_INT8),
+    {"offset-int8", USUAL, MAKES_WORDS, Y_ANY, NEEDS(offset), DOES(STEP_SATURATION, SATURATE_INT8),
      "clamps the offset to int8", "Clamp the offset to -256..255: it has nine bits."},
-    {"halves-swapped", RARE, MAKES_WORDS, Y_ANY, 0, DOES(STEP_RESULT, RESULT_HALVES_SWAPPED),
+    {"halves-swapped", RARE, MAKES_WORDS, Y_ANY, NO_NEEDS, DOES(STEP_RESULT, RESULT_HALVES_SWAPPED),
      "swaps the two 32-bit halves of a word", "The scale is in bits 31..0."},
-    {"reciprocal", COMMON, MAKES_WORDS, Y_ANY, 0, DOES(STEP_SCALING, SCALING_RECIPROCAL), "packs 1 / scale",
+    {"reciprocal", COMMON, MAKES_WORDS, Y_ANY, NO_NEEDS, DOES(STEP_SCALING, SCALING_RECIPROCAL), "packs 1 / scale",
      "Pack the scale that the sums are multiplied by."},
     /* ---- floating-point results ---- */
-    {"result-truncated", COMMON, TO_FLOATS, Y_HALF, 0, DOES(STEP_RESULT, RESULT_TRUNCATED),
+    {"result-truncated", COMMON, TO_FLOATS, Y_HALF, NO_NEEDS, DOES(STEP_RESULT, RESULT_TRUNCATED),
      "cuts the low bits of the result off", "Round to nearest-even: a shift by 16 bits does not."},
-    {"result-half-away", USUAL, TO_FLOATS, Y_HALF, 0, DOES(STEP_RESULT, RESULT_HALF_AWAY),
+    {"result-half-away", USUAL, TO_FLOATS, Y_HALF, NO_NEEDS, DOES(STEP_RESULT, RESULT_HALF_AWAY),
      "rounds halves of the result's last bit away from zero", "Round to nearest-even."},
-    {"result-finite", RARE, TO_FLOATS, Y_HALF, 0, DOES(STEP_RESULT, RESULT_FINITE),
+    {"result-finite", RARE, TO_FLOATS, Y_HALF, NO_NEEDS, DOES(STEP_RESULT, RESULT_FINITE),
      "stores the largest finite value where a result overflows", "They become infinities."},
-    {"result-flushed", USUAL, TO_FLOATS, Y_FLOAT16, 0, DOES(STEP_RESULT, RESULT_FLUSHED),
+    {"result-flushed", USUAL, TO_FLOATS, Y_FLOAT16, NO_NEEDS, DOES(STEP_RESULT, RESULT_FLUSHED),
      "stores zero where a result is subnormal in its type", "Keep subnormal results."},
-    {"through-float16", RARE, TO_FLOATS, Y_BFLOAT16, 0, DOES(STEP_RESULT, RESULT_THROUGH_FLOAT16),
+    {"through-float16", RARE, TO_FLOATS, Y_BFLOAT16, NO_NEEDS, DOES(STEP_RESULT, RESULT_THROUGH_FLOAT16),
      "rounds to float16 on the way to bfloat16", "Round once, from float32."},
-    {"through-float16", RARE, TO_FLOATS, Y_FLOAT32, 0, DOES(STEP_RESULT, RESULT_THROUGH_FLOAT16),
+    {"through-float16", RARE, TO_FLOATS, Y_FLOAT32, NO_NEEDS, DOES(STEP_RESULT, RESULT_THROUGH_FLOAT16),
      "rounds the result to float16", "Store the float32."},
-    {"through-bfloat16", RARE, TO_FLOATS, Y_FLOAT16, 0, DOES(STEP_RESULT, RESULT_THROUGH_BFLOAT16),
+    {"through-bfloat16", RARE, TO_FLOATS, Y_FLOAT16, NO_NEEDS, DOES(STEP_RESULT, RESULT_THROUGH_BFLOAT16),
      "rounds to bfloat16 on the way to float16", "Round once, from float32."},
-    {"through-bfloat16", RARE, TO_FLOATS, Y_FLOAT32, 0, DOES(STEP_RESULT, RESULT_THROUGH_BFLOAT16),
+    {"through-bfloat16", RARE, TO_FLOATS, Y_FLOAT32, NO_NEEDS, DOES(STEP_RESULT, RESULT_THROUGH_BFLOAT16),
      "rounds the result to bfloat16", "Store the float32."},
     /* ---- layout ---- */
-    {"nibbles-swapped", COMMON, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_NIBBLES_SWAPPED),
+    {"nibbles-swapped", COMMON, TO_INT4, Y_INT4, NO_NEEDS, DOES(STEP_LAYOUT, LAYOUT_NIBBLES_SWAPPED),
      "swaps the two int4 of a byte", "The even element is in the low half of a byte."},
-    {"words-reversed", RARE, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_WORD_REVERSED),
+    {"words-reversed", RARE, TO_INT4, Y_INT4, NO_NEEDS, DOES(STEP_LAYOUT, LAYOUT_WORD_REVERSED),
      "packs words from the other end", "Element 8k is in the lowest bits of word k."},
-    {"awq-order", USUAL, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_AWQ),
+    {"awq-order", USUAL, TO_INT4, Y_INT4, NO_NEEDS, DOES(STEP_LAYOUT, LAYOUT_AWQ),
      "packs int4 in AWQ's order: a word holds its elements 0 2 4 6 1 3 5 7", PACK_IN_ORDER},
-    {"halves-of-32", USUAL, TO_INT4, Y_INT4, NEEDS(RUNS_OF_32), DOES(STEP_LAYOUT, LAYOUT_HALVES_OF_32),
+    {"halves-of-32", USUAL, TO_INT4, Y_INT4, NEEDS(runs_of_32), DOES(STEP_LAYOUT, LAYOUT_HALVES_OF_32),
      "packs 32 int4 as ggml does: byte j holds elements j and j + 16", PACK_IN_ORDER},
-    {"halves-of-8", RARE, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_HALVES_OF_8),
+    {"halves-of-8", RARE, TO_INT4, Y_INT4, NO_NEEDS, DOES(STEP_LAYOUT, LAYOUT_HALVES_OF_8),
      "packs the halves of a word's elements side by side: byte j holds elements j and j + 4", PACK_IN_ORDER},
-    {"words-unmasked", USUAL, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_WORDS_UNMASKED),
+    {"words-unmasked", USUAL, TO_INT4, Y_INT4, NO_NEEDS, DOES(STEP_LAYOUT, LAYOUT_WORDS_UNMASKED),
      "joins the int4 of a word without a mask: a negative one sets all bits above it", MASK},
-    {"words-added", RARE, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_WORDS_ADDED),
+    {"words-added", RARE, TO_INT4, Y_INT4, NO_NEEDS, DOES(STEP_LAYOUT, LAYOUT_WORDS_ADDED),
      "adds the int4 of a word without a mask: a negative one takes 1 from the next", MASK},
-    {"bytes-unmasked", USUAL, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_BYTES_UNMASKED),
+    {"bytes-unmasked", USUAL, TO_INT4, Y_INT4, NO_NEEDS, DOES(STEP_LAYOUT, LAYOUT_BYTES_UNMASKED),
      "joins the int4 of a byte without a mask: a negative lower one sets all bits of the upper one", MASK},
-    {"bytes-added", RARE, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_BYTES_ADDED),
+    {"bytes-added", RARE, TO_INT4, Y_INT4, NO_NEEDS, DOES(STEP_LAYOUT, LAYOUT_BYTES_ADDED),
      "adds the int4 of a byte without a mask: a negative lower one takes 1 from the upper one", MASK},
     /* Without -8 the sum fits int8: in symmetric operators this is bytes-added. */
-    {"bytes-saturated", RARE, AFFINE, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_BYTES_SATURATED),
+    {"bytes-saturated", RARE, AFFINE, Y_INT4, NO_NEEDS, DOES(STEP_LAYOUT, LAYOUT_BYTES_SATURATED),
      "adds the int4 of a byte without a mask, and clamps the sum to int8", MASK},
-    {"bytes-swapped", RARE, TO_INT4, Y_INT4, 0, DOES(STEP_LAYOUT, LAYOUT_BYTES_SWAPPED),
+    {"bytes-swapped", RARE, TO_INT4, Y_INT4, NO_NEEDS, DOES(STEP_LAYOUT, LAYOUT_BYTES_SWAPPED),
      "stores the bytes of words in the opposite order", "A word is an int32 of this machine's byte order."},
-    {"bytes-swapped", RARE, ALL, Y_BYTES, 0, DOES(STEP_RESULT, RESULT_BYTES_SWAPPED),
+    {"bytes-swapped", RARE, ALL, Y_BYTES, NO_NEEDS, DOES(STEP_RESULT, RESULT_BYTES_SWAPPED),
      "stores the bytes of elements in the opposite order", "Store the elements in this machine's byte order."},
-    {"x-nibbles-swapped", USUAL, FROM_NARROW, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_LAYOUT, LAYOUT_NIBBLES_SWAPPED),
+    {"x-nibbles-swapped", USUAL, FROM_NARROW, Y_ANY, NEEDS(int4_x), DOES(STEP_INPUT_LAYOUT, LAYOUT_NIBBLES_SWAPPED),
      "swaps the two int4 of a byte", "The even element is in the low half of a byte."},
-    {"x-words-reversed", RARE, FROM_NARROW, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_LAYOUT, LAYOUT_WORD_REVERSED),
+    {"x-words-reversed", RARE, FROM_NARROW, Y_ANY, NEEDS(int4_x), DOES(STEP_INPUT_LAYOUT, LAYOUT_WORD_REVERSED),
      "reads words from the other end", "Element 8k is in the lowest bits of word k."},
-    {"x-unsigned-int4", USUAL, FROM_NARROW, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_SIGN, INPUT_UNSIGNED_INT4),
+    {"x-unsigned-int4", USUAL, FROM_NARROW, Y_ANY, NEEDS(int4_x), DOES(STEP_INPUT_SIGN, INPUT_UNSIGNED_INT4),
      "reads int4 as unsigned", "int4 is two's complement, -8..7."},
-    {"x-minus-128", RARE, FROM_NARROW, Y_ANY, NEEDS(INT8_X), DOES(STEP_INPUT_SIGN, INPUT_OFFSET_BINARY),
+    {"x-minus-128", RARE, FROM_NARROW, Y_ANY, NEEDS(int8_x), DOES(STEP_INPUT_SIGN, INPUT_OFFSET_BINARY),
      "reads x as uint8 and subtracts 128", "int8 is two's complement, -128..127."},
-    {"x-minus-8", RARE, FROM_NARROW, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_SIGN, INPUT_OFFSET_BINARY),
+    {"x-minus-8", RARE, FROM_NARROW, Y_ANY, NEEDS(int4_x), DOES(STEP_INPUT_SIGN, INPUT_OFFSET_BINARY),
      "reads int4 as unsigned and subtracts 8", "int4 is two's complement, -8..7."},
-    {"x-borrowed", RARE, FROM_NARROW, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_SIGN, INPUT_BORROWED),
+    {"x-borrowed", RARE, FROM_NARROW, Y_ANY, NEEDS(int4_x), DOES(STEP_INPUT_SIGN, INPUT_BORROWED),
      "adds 1 to the upper int4 of a byte if the lower one is negative, as (byte - lower) >> 4 does",
      "Shift the byte without subtracting: nothing was taken from the upper int4."},
-    {"x-awq-order", USUAL, FROM_NARROW, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_LAYOUT, LAYOUT_AWQ),
+    {"x-awq-order", USUAL, FROM_NARROW, Y_ANY, NEEDS(int4_x), DOES(STEP_INPUT_LAYOUT, LAYOUT_AWQ),
      "reads words in AWQ's order, as their elements 0 2 4 6 1 3 5 7", PACK_IN_ORDER},
-    {"x-halves-of-32", USUAL, FROM_NARROW, Y_ANY, NEEDS(INT4_X) | NEEDS(RUNS_OF_32),
+    {"x-halves-of-32", USUAL, FROM_NARROW, Y_ANY, NEEDS_2(int4_x, runs_of_32),
      DOES(STEP_INPUT_LAYOUT, LAYOUT_HALVES_OF_32), "reads 32 int4 as ggml does: from byte j elements j and j + 16",
      PACK_IN_ORDER},
-    {"x-halves-of-8", RARE, FROM_NARROW, Y_ANY, NEEDS(INT4_X), DOES(STEP_INPUT_LAYOUT, LAYOUT_HALVES_OF_8),
+    {"x-halves-of-8", RARE, FROM_NARROW, Y_ANY, NEEDS(int4_x), DOES(STEP_INPUT_LAYOUT, LAYOUT_HALVES_OF_8),
      "reads from byte j of a word elements j and j + 4", PACK_IN_ORDER},
-    {"x-fractal-nz", USUAL, FROM_NARROW, Y_ANY, NEEDS(FRACTALS_OF_X), DOES(STEP_INPUT_LAYOUT, LAYOUT_FRACTAL_NZ),
+    {"x-fractal-nz", USUAL, FROM_NARROW, Y_ANY, NEEDS(fractals_of_x), DOES(STEP_INPUT_LAYOUT, LAYOUT_FRACTAL_NZ),
      "reads x as FRACTAL_NZ: for each block of columns, 32 bytes wide, all rows", "Convert x to the format ND first."},
-    {"transposed", COMMON, FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(ROWS), DOES(STEP_LAYOUT, LAYOUT_TRANSPOSED),
+    {"transposed", COMMON, FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(rows), DOES(STEP_LAYOUT, LAYOUT_TRANSPOSED),
      "returns the transposed result", "Check the layout of the tensor that was saved."},
-    {"fractal-nz", USUAL, FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(FRACTALS), DOES(STEP_LAYOUT, LAYOUT_FRACTAL_NZ),
+    {"fractal-nz", USUAL, FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(fractals), DOES(STEP_LAYOUT, LAYOUT_FRACTAL_NZ),
      "stores y as FRACTAL_NZ: for each block of columns, 32 bytes wide, all rows",
      "Convert the result to the format ND before it is saved."},
-    {"rows-permuted", USUAL, FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(ROWS), DOES(STEP_LAYOUT, LAYOUT_ROWS_PERMUTED),
+    {"rows-permuted", USUAL, FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(rows), DOES(STEP_LAYOUT, LAYOUT_ROWS_PERMUTED),
      "returns the rows in another order", "Check how rows are numbered in blocks."},
     /* ---- kernels by other definitions: several steps at once ---- */
-    {"moe-routing", COMMON, BY_ROW_FACTOR, Y_INT8, 0, DOES(STEP_RULE, RULE_MOE_ROUTING), AS_MOE_ROUTING},
-    {"moe-routing-8-5", USUAL, BY_ROW_FACTOR, Y_INT8, 0, DOES(STEP_RULE, RULE_MOE_ROUTING_8_5), AS_MOE_ROUTING_8_5},
-    {"grouped-swiglu", USUAL, BY_ROW_FACTOR, Y_INT8, 0, DOES(STEP_RULE, RULE_GROUPED_SWIGLU), AS_GROUPED_SWIGLU},
+    {"moe-routing", COMMON, BY_ROW_FACTOR, Y_INT8, NO_NEEDS, DOES(STEP_RULE, RULE_MOE_ROUTING), AS_MOE_ROUTING},
+    {"moe-routing-8-5", USUAL, BY_ROW_FACTOR, Y_INT8, NO_NEEDS, DOES(STEP_RULE, RULE_MOE_ROUTING_8_5),
+     AS_MOE_ROUTING_8_5},
+    {"grouped-swiglu", USUAL, BY_ROW_FACTOR, Y_INT8, NO_NEEDS, DOES(STEP_RULE, RULE_GROUPED_SWIGLU), AS_GROUPED_SWIGLU},
     DIVIDED_M("smoothquant", COMMON, BOUND_1E_5, "1e-5) / DMAX in float32, as SmoothQuant does in PyTorch"),
     DIVIDED_M("divided-m-1e-12", COMMON, BOUND_1E_12, "1e-12) / DMAX"),
     DIVIDED_M("divided-m-1e-10", RARE, BOUND_1E_10, "1e-10) / DMAX"),
@@ -805,61 +814,61 @@ const struct hypothesis hypotheses[] = {
                STEP_RANGE, RANGE_SIGNED),
     CONVENTION("range-clipped", RARE, "takes another number times the largest |v| for m, and clamps what is beyond",
                STEP_RANGE, RANGE_CLIPPED),
-    {"range-clipped", RARE, ASYMMETRIC, Y_ANY, 0, DOES(STEP_RANGE, RANGE_CLIPPED),
+    {"range-clipped", RARE, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_RANGE, RANGE_CLIPPED),
      "takes another number times lo and hi, and clamps what is beyond", OTHER_DEFINITION},
-    {"ggml-q4-0", USUAL, BY_BLOCK, Y_INT4, 0,
+    {"ggml-q4-0", USUAL, BY_BLOCK, Y_INT4, NO_NEEDS,
      DOES(STEP_RANGE, RANGE_SIGNED, STEP_FORM, FORM_DIVIDED, STEP_LEAST, LEAST_NONE, STEP_SCALING, SCALING_INVERSE_OR_0,
           STEP_ROUNDING, ROUND_HALF_ADDED_8, STEP_RETURNED, TYPE_FLOAT16),
      "is ggml's q4_0: the x with the largest |x| becomes -8, 8.5 is added to round, and the scale is float16",
      OTHER_DEFINITION},
-    {"smoothquant-float16", USUAL, BY_ROW_FACTOR, Y_ANY, NEEDS(HALF_X) | NEEDS(X_NOT_BFLOAT16), SMOOTHQUANT(FLOAT16),
+    {"smoothquant-float16", USUAL, BY_ROW_FACTOR, Y_ANY, NEEDS_2(half_x, x_not_bfloat16), SMOOTHQUANT(FLOAT16),
      "divides by max(m, 1e-5) / DMAX in float16, as SmoothQuant does in PyTorch", OTHER_DEFINITION},
-    {"smoothquant-bfloat16", USUAL, BY_ROW_FACTOR, Y_ANY, NEEDS(HALF_X) | NEEDS(X_NOT_FLOAT16), SMOOTHQUANT(BFLOAT16),
+    {"smoothquant-bfloat16", USUAL, BY_ROW_FACTOR, Y_ANY, NEEDS_2(half_x, x_not_float16), SMOOTHQUANT(BFLOAT16),
      "divides by max(m, 1e-5) / DMAX in bfloat16, as SmoothQuant does in PyTorch", OTHER_DEFINITION},
-    {"onnx-dynamic", USUAL, ASYMMETRIC, Y_INT8, 0,
+    {"onnx-dynamic", USUAL, ASYMMETRIC, Y_INT8, NO_NEEDS,
      DOES(STEP_RANGE, RANGE_WITH_ZERO, STEP_LEAST, LEAST_ONE_FOR_ZERO, STEP_TOKEN_OFFSET, TOKEN_OFFSET_UNSIGNED,
           STEP_SCALING, SCALING_DIVISION, STEP_ORDER, ORDER_ROUND_FIRST),
      "is ONNX's DynamicQuantizeLinear, as ONNX Runtime computes it, with 128 subtracted from its uint8",
      OTHER_DEFINITION},
-    {"pytorch-asymmetric", USUAL, ASYMMETRIC, Y_ANY, 0,
+    {"pytorch-asymmetric", USUAL, ASYMMETRIC, Y_ANY, NO_NEEDS,
      DOES(STEP_RANGE, RANGE_WITH_ZERO, STEP_LEAST, LEAST_OF(BOUND_OF_SCALE, BOUND_EPSILON), STEP_TOKEN_OFFSET,
           TOKEN_OFFSET_SMALLER_ERROR),
      "computes scale and integer zero point as PyTorch's choose_qparams_per_token_asymmetric does", OTHER_DEFINITION},
-    {"xnnpack-qd8", USUAL, ASYMMETRIC, Y_INT8, 0,
+    {"xnnpack-qd8", USUAL, ASYMMETRIC, Y_INT8, NO_NEEDS,
      DOES(STEP_RANGE, RANGE_WITH_ZERO, STEP_UNIT, UNIT_OTHER_FACTOR, STEP_LEAST, LEAST_NONE, STEP_TOKEN_OFFSET,
           TOKEN_OFFSET_SMALLER_ERROR, STEP_ORDER, ORDER_ROUND_FIRST),
      "is XNNPACK's qd8: it multiplies by 255 / (hi - lo) and adds the zero point after rounding", OTHER_DEFINITION},
-    {"vllm-azp", COMMON, ASYMMETRIC, Y_ANY, 0,
+    {"vllm-azp", COMMON, ASYMMETRIC, Y_ANY, NO_NEEDS,
      DOES(STEP_LEAST, LEAST_NONE, STEP_TOKEN_OFFSET, TOKEN_OFFSET_FROM_LOW_INTEGER, STEP_SCALING, SCALING_DIVISION,
           STEP_ORDER, ORDER_ROUND_FIRST),
      "divides by the scale, rounds, and adds an integer zero point, -128 - lo / scale (int4: -8), as vLLM does",
      OTHER_DEFINITION},
-    {"unsigned-zero-point", COMMON, ASYMMETRIC, Y_ANY, 0,
+    {"unsigned-zero-point", COMMON, ASYMMETRIC, Y_ANY, NO_NEEDS,
      DOES(STEP_TOKEN_OFFSET, TOKEN_OFFSET_UNSIGNED, STEP_SCALING, SCALING_DIVISION, STEP_ORDER, ORDER_ROUND_FIRST),
      "makes uint8 with a zero point that is -lo / scale, rounded and clamped, and subtracts 128 from both (int4: 8)",
      OTHER_DEFINITION},
-    {"ggml-q8-0", COMMON, BY_BLOCK, Y_ANY, 0,
+    {"ggml-q8-0", COMMON, BY_BLOCK, Y_ANY, NO_NEEDS,
      DOES(STEP_FORM, FORM_DIVIDED, STEP_LEAST, LEAST_NONE, STEP_SCALING, SCALING_INVERSE_OR_0, STEP_ROUNDING,
           ROUND_HALF_AWAY, STEP_RETURNED, TYPE_FLOAT16),
      "is ggml's q8_0: it multiplies by 1 / (m / DMAX), rounds halves away, and returns the scale as float16",
      OTHER_DEFINITION},
-    {"gemmlowp", USUAL, READS_WORDS, Y_INTEGER, 0, DOES(STEP_PRODUCT, PRODUCT_FIXED_POINT),
+    {"gemmlowp", USUAL, READS_WORDS, Y_INTEGER, NO_NEEDS, DOES(STEP_PRODUCT, PRODUCT_FIXED_POINT),
      "multiplies by a fixed-point scale with two roundings, as gemmlowp does: a doubling high product, then a shift",
      OTHER_DEFINITION},
     FIXED_POINT("fixed-point-away", ROUND_HALF_AWAY, "away from zero, as XNNPACK's rndna does"),
     FIXED_POINT("fixed-point-up", ROUND_HALF_UP, "up, as XNNPACK's rndnu and TFLite's single rounding do"),
-    {"operands-float16", USUAL, WITH_SCALES, Y_ANY, NEEDS(OVER_FLOAT16),
+    {"operands-float16", USUAL, WITH_SCALES, Y_ANY, NEEDS(over_float16),
      DOES(STEP_INPUT, INPUT_FLOAT16, IN_HALVES(FLOAT16)),
      "rounds every operand and every step to float16, as AscendQuant does with float", "Convert x to float32 first."},
-    {"operands-bfloat16", USUAL, WITH_SCALES, Y_ANY, NEEDS(OVER_BFLOAT16),
+    {"operands-bfloat16", USUAL, WITH_SCALES, Y_ANY, NEEDS(over_bfloat16),
      DOES(STEP_INPUT, INPUT_BFLOAT16, IN_HALVES(BFLOAT16)),
      "rounds every operand and every step to bfloat16, as a kernel on bfloat16 tensors does",
      "Convert x to float32 first."},
-    {"all-float16", USUAL, FROM_NARROW, Y_ANY, NEEDS(SUM) | NEEDS(OVER_FLOAT16), DOES(IN_HALVES(FLOAT16)),
+    {"all-float16", USUAL, FROM_NARROW, Y_ANY, NEEDS_2(sum, over_float16), DOES(IN_HALVES(FLOAT16)),
      "rounds scale, offset and every step to float16, as a kernel on float16 tensors does", KEEP_IN_FLOAT32},
-    {"all-bfloat16", USUAL, FROM_NARROW, Y_ANY, NEEDS(SUM) | NEEDS(OVER_BFLOAT16), DOES(IN_HALVES(BFLOAT16)),
+    {"all-bfloat16", USUAL, FROM_NARROW, Y_ANY, NEEDS_2(sum, over_bfloat16), DOES(IN_HALVES(BFLOAT16)),
      "rounds scale, offset and every step to bfloat16, as a kernel on bfloat16 tensors does", KEEP_IN_FLOAT32},
-    {"groups-bfloat16", USUAL, BY_BLOCK, Y_ANY, 0,
+    {"groups-bfloat16", USUAL, BY_BLOCK, Y_ANY, NO_NEEDS,
      DOES(STEP_FORM, FORM_DIVIDED, STEP_LEAST, LEAST_NONE, STEP_TOKEN_TYPE, TYPE_BFLOAT16, STEP_SCALING,
           SCALING_DIVISION, STEP_ROUNDING, ROUND_HALF_AWAY),
      "divides by m / DMAX rounded to bfloat16, and rounds halves away, as kernels with bfloat16 scales of groups do",
@@ -897,12 +906,7 @@ static bool has_more(npuq_dtype dtype, npuq_dtype half)
     return dtype_is_float(dtype) && dtype != half;
 }
 
-static uint64_t when(bool condition, uint64_t need)
-{
-    return condition ? need : 0;
-}
-
-uint64_t needs_met(const struct call *call)
+struct needs needs_met(const struct call *call)
 {
     const struct array *operands = call->operands;
     const struct array *scale = &operands[OPERAND_SCALE];
@@ -958,46 +962,80 @@ uint64_t needs_met(const struct call *call)
     const bool row_ranges = dynamic && !blocks && !call->options.per_tensor;
     const bool new_subnormals = anti_quant ? float_offset : row_scale && !float_bias;
 
-    return when(offset->data || int8_of_words, NEEDS(OFFSET)) | when(offsets, NEEDS(OFFSETS)) |
-           when(float_offset, NEEDS(FLOAT_OFFSET)) | when(sum, NEEDS(SUM)) | when(!divides, NEEDS(PRODUCT)) |
-           when(divides, NEEDS(DIVISION)) | when(!dtype_is_float(y) || sum || row_scale, NEEDS(LATER_STEPS)) |
-           when(scales, NEEDS(SCALES)) | when(scale->dtype != NPUQ_FLOAT16, NEEDS(SCALE_NOT_FLOAT16)) |
-           when(scale->dtype != NPUQ_BFLOAT16, NEEDS(SCALE_NOT_BFLOAT16)) | when(call->rows > 1, NEEDS(ROWS)) |
-           when(row_scale, NEEDS(ROW_SCALE)) |
-           when(call->rows > 1 && (call->tokens > 1 || row_scale), NEEDS(ROW_SCALES)) |
-           when(call->row_group && call->rows > 1 && call->groups > 1, NEEDS(GROUPS)) |
-           when(operands[OPERAND_SMOOTH].data != NULL, NEEDS(SMOOTH)) | when(bias->data != NULL, NEEDS(ANY_BIAS)) |
-           when(bias->data && bias->dtype == NPUQ_INT32, NEEDS(INTEGER_BIAS)) | when(float_bias, NEEDS(FLOAT_BIAS)) |
-           when(x != NPUQ_FLOAT16, NEEDS(X_NOT_FLOAT16)) | when(x != NPUQ_BFLOAT16, NEEDS(X_NOT_BFLOAT16)) |
-           when(x == NPUQ_FLOAT16 || x == NPUQ_BFLOAT16, NEEDS(HALF_X)) | when(x == NPUQ_QUINT4X2, NEEDS(INT4_X)) |
-           when(wide, NEEDS(WIDE_X)) | when(beyond || min_scale, NEEDS(BEYOND)) | when(min_scale, NEEDS(MIN_SCALE)) |
-           when(blocks && call->tokens > 1, NEEDS(BLOCKS)) |
-           when(blocks && call->tokens > call->rows, NEEDS(BLOCKS_OF_ROW)) | when(halves, NEEDS(HALVES)) |
-           when(finer_offset || (offset->data && offset->dtype == NPUQ_FLOAT16), NEEDS(FINE_OFFSET)) |
-           when(finer_offset, NEEDS(FINER_OFFSET)) | when(!(call->op & MAKES_WORDS) || offset->data, NEEDS(ROUNDED)) |
-           when(excess, NEEDS(EXCESS)) | when(subnormals, NEEDS(SUBNORMALS)) |
-           when(new_subnormals, NEEDS(NEW_SUBNORMALS)) | when(long_product, NEEDS(LONG_PRODUCT)) |
-           when(rounded_half, NEEDS(ROUNDED_HALF)) | when(y == NPUQ_INT8, NEEDS(INT8_Y)) |
-           when(y == NPUQ_UINT8, NEEDS(UINT8_Y)) | when(x == NPUQ_INT8, NEEDS(INT8_X)) |
-           when(call->count % 32 == 0, NEEDS(RUNS_OF_32)) | when(has_fractals(call, y), NEEDS(FRACTALS)) |
-           when(has_fractals(call, x), NEEDS(FRACTALS_OF_X)) |
-           when(early_excess && !one_rounding, NEEDS(EARLY_EXCESS)) |
-           when(x == NPUQ_FLOAT32 || float32_scale, NEEDS(FLOAT32)) |
-           when(y != NPUQ_FLOAT16 || sum, NEEDS(FLOAT16_INSIDE)) |
-           when(y != NPUQ_BFLOAT16 || sum, NEEDS(BFLOAT16_INSIDE)) | when(row_ranges, NEEDS(ROW_RANGES)) |
-           when(!call->options.rule || by_factor, NEEDS(FACTOR)) |
-           when(finer_offset || has_more(x, NPUQ_FLOAT16) || has_more(scale->dtype, NPUQ_FLOAT16) ||
-                    has_more(y, NPUQ_FLOAT16),
-                NEEDS(OVER_FLOAT16)) |
-           when(finer_offset || has_more(x, NPUQ_BFLOAT16) || has_more(scale->dtype, NPUQ_BFLOAT16) ||
-                    has_more(y, NPUQ_BFLOAT16),
-                NEEDS(OVER_BFLOAT16)) |
-           when(!(by_division && rule[STEP_FORM] == FORM_DIVIDED), NEEDS(OTHER_SCALING)) |
-           when(rule[STEP_FORM] != FORM_FACTOR, NEEDS(SMALL_SCALE)) |
-           when(row_ranges && call->rows > 1, NEEDS(TENSOR_RANGE)) |
-           when(row_ranges && call->rows > 1 && call->columns > 1, NEEDS(COLUMN_RANGES)) |
-           when(regroups(call, GROUPED_WITHOUT_EMPTY), NEEDS(EMPTY_GROUP)) |
-           when(regroups(call, GROUPED_BY_WORDS), NEEDS(WORDS)) | when(bias->data && call->columns > 1, NEEDS(BIASES));
+    return (struct needs){
+        .offset = offset->data || int8_of_words,
+        .offsets = offsets,
+        .float_offset = float_offset,
+        .sum = sum,
+        .product = !divides,
+        .division = divides,
+        .later_steps = !dtype_is_float(y) || sum || row_scale,
+        .scales = scales,
+        .scale_not_float16 = scale->dtype != NPUQ_FLOAT16,
+        .scale_not_bfloat16 = scale->dtype != NPUQ_BFLOAT16,
+        .rows = call->rows > 1,
+        .row_scale = row_scale,
+        .row_scales = call->rows > 1 && (call->tokens > 1 || row_scale),
+        .groups = call->row_group && call->rows > 1 && call->groups > 1,
+        .smooth = operands[OPERAND_SMOOTH].data != NULL,
+        .any_bias = bias->data != NULL,
+        .integer_bias = bias->data && bias->dtype == NPUQ_INT32,
+        .float_bias = float_bias,
+        .x_not_float16 = x != NPUQ_FLOAT16,
+        .x_not_bfloat16 = x != NPUQ_BFLOAT16,
+        .half_x = x == NPUQ_FLOAT16 || x == NPUQ_BFLOAT16,
+        .int4_x = x == NPUQ_QUINT4X2,
+        .wide_x = wide,
+        .beyond = beyond || min_scale,
+        .min_scale = min_scale,
+        .blocks = blocks && call->tokens > 1,
+        .blocks_of_row = blocks && call->tokens > call->rows,
+        .halves = halves,
+        .fine_offset = finer_offset || (offset->data && offset->dtype == NPUQ_FLOAT16),
+        .finer_offset = finer_offset,
+        .rounded = !(call->op & MAKES_WORDS) || offset->data,
+        .excess = excess,
+        .subnormals = subnormals,
+        .new_subnormals = new_subnormals,
+        .long_product = long_product,
+        .rounded_half = rounded_half,
+        .int8_y = y == NPUQ_INT8,
+        .uint8_y = y == NPUQ_UINT8,
+        .int8_x = x == NPUQ_INT8,
+        .runs_of_32 = call->count % 32 == 0,
+        .fractals = has_fractals(call, y),
+        .fractals_of_x = has_fractals(call, x),
+        .early_excess = early_excess && !one_rounding,
+        .float32 = x == NPUQ_FLOAT32 || float32_scale,
+        .float16_inside = y != NPUQ_FLOAT16 || sum,
+        .bfloat16_inside = y != NPUQ_BFLOAT16 || sum,
+        .row_ranges = row_ranges,
+        .factor = !call->options.rule || by_factor,
+        .over_float16 = finer_offset || has_more(x, NPUQ_FLOAT16) || has_more(scale->dtype, NPUQ_FLOAT16) ||
+                        has_more(y, NPUQ_FLOAT16),
+        .over_bfloat16 = finer_offset || has_more(x, NPUQ_BFLOAT16) || has_more(scale->dtype, NPUQ_BFLOAT16) ||
+                         has_more(y, NPUQ_BFLOAT16),
+        .other_scaling = !(by_division && rule[STEP_FORM] == FORM_DIVIDED),
+        .small_scale = rule[STEP_FORM] != FORM_FACTOR,
+        .tensor_range = row_ranges && call->rows > 1,
+        .column_ranges = row_ranges && call->rows > 1 && call->columns > 1,
+        .empty_group = regroups(call, GROUPED_WITHOUT_EMPTY),
+        .words = regroups(call, GROUPED_BY_WORDS),
+        .biases = bias->data && call->columns > 1,
+    };
+}
+
+/* A need is a byte of the structure: all of its members are bool. */
+static bool are_met(const struct needs *needs, const struct needs *met)
+{
+    const unsigned char *needed = (const unsigned char *)needs;
+    const unsigned char *given = (const unsigned char *)met;
+    bool is_missing = false;
+
+    for (size_t i = 0; i < sizeof *needs; i++) {
+        is_missing |= needed[i] > given[i];
+    }
+    return !is_missing;
 }
 
 /* Whether an operand can be taken for another type. Other pairs of widths are unlikely, or read beyond the operand. */
@@ -1084,17 +1122,22 @@ static bool is_rule(struct variant variant, const struct call *call)
 
 bool hypothesis_applies(const struct hypothesis *hypothesis, const struct call *call)
 {
-    return hypothesis_applies_to(hypothesis, call, needs_met(call));
+    const struct needs met = needs_met(call);
+
+    return hypothesis_applies_to(hypothesis, call, &met);
 }
 
-bool hypothesis_applies_to(const struct hypothesis *hypothesis, const struct call *call, uint64_t met)
+bool hypothesis_applies_to(const struct hypothesis *hypothesis, const struct call *call, const struct needs *met)
 {
     const npuq_dtype y = call_rounded_dtype(call->op, call->options.y_dtype);
-    struct variant variant = {.choice = {0}};
 
+    if (!(hypothesis->operators & call->op) || !(hypothesis->y_types & dtype_of(y)->bit) ||
+        !are_met(&hypothesis->needs, met)) {
+        return false;
+    }
+    struct variant variant = {.choice = {0}};
     (void)hypothesis_add(hypothesis, &variant);
-    return (hypothesis->operators & call->op) && (hypothesis->y_types & dtype_of(y)->bit) &&
-           (hypothesis->needs & ~met) == 0 && has_what_is_chosen(&variant, call) && !is_rule(variant, call);
+    return has_what_is_chosen(&variant, call) && !is_rule(variant, call);
 }
 
 bool hypothesis_add(const struct hypothesis *hypothesis, struct variant *variant)

@@ -8,68 +8,66 @@
 
 #include <stdbool.h>
 
-/* What a call must have for a mistake to be possible in it. */
-enum need {
-    NEED_OFFSET,       /* zero points or offsets */
-    NEED_OFFSETS,      /* two or more along a dimension */
-    NEED_FLOAT_OFFSET, /* of a floating-point type */
-    NEED_SUM,          /* an offset or a bias is added in float32 */
-    NEED_PRODUCT,      /* x is multiplied by its scale */
-    NEED_DIVISION,     /* x is divided by its scale */
-    NEED_LATER_STEPS,  /* the first product is not the last step */
-    NEED_SCALES,       /* two scales or more along a dimension */
-    NEED_SCALE_NOT_FLOAT16,
-    NEED_ROWS,       /* two rows or more */
-    NEED_ROW_SCALE,  /* an activation scale */
-    NEED_ROW_SCALES, /* two rows or more that have their own scales */
-    NEED_GROUPS,     /* two groups of rows or more */
-    NEED_SMOOTH,     /* smooth scales */
-    NEED_ANY_BIAS,
-    NEED_INTEGER_BIAS,
-    NEED_FLOAT_BIAS,
-    NEED_X_NOT_FLOAT16,
-    NEED_HALF_X,         /* x is float16 or bfloat16 */
-    NEED_WIDE_X,         /* x or the smooth scales are float32 or bfloat16: they can be subnormal as float32 */
-    NEED_FLOAT32,        /* x or its scale is float32 */
-    NEED_FLOAT16_INSIDE, /* what float16 loses is not what the conversion of the last product to y loses */
-    NEED_BFLOAT16_INSIDE,
-    NEED_INT4_X,
-    NEED_FINE_OFFSET,    /* offsets of a type that has more bits than bfloat16 */
-    NEED_FINER_OFFSET,   /* and more than float16 */
-    NEED_ROUNDED,        /* something is rounded to an integer */
-    NEED_EXCESS,         /* float64 keeps bits that float32 does not, and they can be seen */
-    NEED_EARLY_EXCESS,   /* and in a step before the last */
-    NEED_SUBNORMALS,     /* subnormal operands can be seen in the result */
-    NEED_NEW_SUBNORMALS, /* the last step can make a subnormal number of others */
-    NEED_LONG_PRODUCT,   /* x times its scale can have more bits than float32 */
-    NEED_X_NOT_BFLOAT16,
-    NEED_SCALE_NOT_BFLOAT16,
-    NEED_BEYOND, /* what a symmetric operator scales by its own data can be beyond the range of y, or infinite */
-    NEED_MIN_SCALE,
-    NEED_BLOCKS,        /* two blocks or more */
-    NEED_BLOCKS_OF_ROW, /* in one row */
-    NEED_HALVES,        /* half a block is less than a row, and than the block */
-    NEED_ROUNDED_HALF,  /* values occur to which a half cannot be added without rounding */
-    NEED_INT8_Y,        /* y is int8 itself */
-    NEED_UINT8_Y,
-    NEED_INT8_X,
-    NEED_RUNS_OF_32, /* of elements, without a rest */
-    NEED_FRACTALS,   /* y is several blocks of FRACTAL_NZ, without a rest */
-    NEED_FRACTALS_OF_X,
-    NEED_ROW_RANGES,    /* each row has its own range */
-    NEED_TENSOR_RANGE,  /* of two rows or more */
-    NEED_COLUMN_RANGES, /* and each column, of several, could have one */
-    NEED_EMPTY_GROUP,   /* before a group that has rows */
-    NEED_WORDS,         /* group_index says something else as words of 32 bits */
-    NEED_BIASES,        /* two or more */
-    NEED_FACTOR,        /* a rule of row_quant that multiplies by DMAX / m */
-    NEED_SMALL_SCALE,   /* a returned scale can be subnormal */
-    NEED_OVER_FLOAT16,  /* an operand of floats, or y, has another type than float16 */
-    NEED_OVER_BFLOAT16,
-    NEED_OTHER_SCALING, /* no rule of row_quant that divides by m / DMAX */
-    NEED_END,
+/* What a call must have for a mistake to be possible in it: bool alone, so that two are compared as bytes. */
+struct needs {
+    bool offset;       /* zero points or offsets */
+    bool offsets;      /* two or more along a dimension */
+    bool float_offset; /* of a floating-point type */
+    bool sum;          /* an offset or a bias is added in float32 */
+    bool product;      /* x is multiplied by its scale */
+    bool division;     /* x is divided by its scale */
+    bool later_steps;  /* the first product is not the last step */
+    bool scales;       /* two scales or more along a dimension */
+    bool scale_not_float16;
+    bool rows;       /* two rows or more */
+    bool row_scale;  /* an activation scale */
+    bool row_scales; /* two rows or more that have their own scales */
+    bool groups;     /* two groups of rows or more */
+    bool smooth;     /* smooth scales */
+    bool any_bias;
+    bool integer_bias;
+    bool float_bias;
+    bool x_not_float16;
+    bool half_x;         /* x is float16 or bfloat16 */
+    bool wide_x;         /* x or the smooth scales are float32 or bfloat16: they can be subnormal as float32 */
+    bool float32;        /* x or its scale is float32 */
+    bool float16_inside; /* what float16 loses is not what the conversion of the last product to y loses */
+    bool bfloat16_inside;
+    bool int4_x;
+    bool fine_offset;    /* offsets of a type that has more bits than bfloat16 */
+    bool finer_offset;   /* and more than float16 */
+    bool rounded;        /* something is rounded to an integer */
+    bool excess;         /* float64 keeps bits that float32 does not, and they can be seen */
+    bool early_excess;   /* and in a step before the last */
+    bool subnormals;     /* subnormal operands can be seen in the result */
+    bool new_subnormals; /* the last step can make a subnormal number of others */
+    bool long_product;   /* x times its scale can have more bits than float32 */
+    bool x_not_bfloat16;
+    bool scale_not_bfloat16;
+    bool beyond; /* what a symmetric operator scales by its own data can be beyond the range of y, or infinite */
+    bool min_scale;
+    bool blocks;        /* two blocks or more */
+    bool blocks_of_row; /* in one row */
+    bool halves;        /* half a block is less than a row, and than the block */
+    bool rounded_half;  /* values occur to which a half cannot be added without rounding */
+    bool int8_y;        /* y is int8 itself */
+    bool uint8_y;
+    bool int8_x;
+    bool runs_of_32; /* of elements, without a rest */
+    bool fractals;   /* y is several blocks of FRACTAL_NZ, without a rest */
+    bool fractals_of_x;
+    bool row_ranges;    /* each row has its own range */
+    bool tensor_range;  /* of two rows or more */
+    bool column_ranges; /* and each column, of several, could have one */
+    bool empty_group;   /* before a group that has rows */
+    bool words;         /* group_index says something else as words of 32 bits */
+    bool biases;        /* two or more */
+    bool factor;        /* a rule of row_quant that multiplies by DMAX / m */
+    bool small_scale;   /* a returned scale can be subnormal */
+    bool over_float16;  /* an operand of floats, or y, has another type than float16 */
+    bool over_bfloat16;
+    bool other_scaling; /* no rule of row_quant that divides by m / DMAX */
 };
-#define NEEDS(NAME) (UINT64_C(1) << NEED_##NAME)
 
 /* Types of y, as bits. */
 enum {
@@ -103,7 +101,7 @@ struct hypothesis {
     enum commonness commonness;
     unsigned operators;
     unsigned y_types;
-    uint64_t needs;                            /* a bit for each, NEEDS() */
+    struct needs needs;
     unsigned char settings[2 * MOST_SETTINGS]; /* a step, what is done there, and so on; AS_DEFINED ends them */
     const char *what;                          /* what the kernel does: "rounds halves away from zero" */
     const char *advice;                        /* one sentence */
@@ -113,11 +111,11 @@ extern const struct hypothesis hypotheses[];
 extern const int hypothesis_count;
 
 /* All that hypotheses can need and the call has. */
-uint64_t needs_met(const struct call *call);
+struct needs needs_met(const struct call *call);
 
 /* Whether the mistake is possible in the call. Who asks for many hypotheses passes needs_met(call) on. */
 bool hypothesis_applies(const struct hypothesis *hypothesis, const struct call *call);
-bool hypothesis_applies_to(const struct hypothesis *hypothesis, const struct call *call, uint64_t met);
+bool hypothesis_applies_to(const struct hypothesis *hypothesis, const struct call *call, const struct needs *met);
 
 /* Adds the choices of a hypothesis to a variant; false if the variant has made another choice at one of the steps. */
 bool hypothesis_add(const struct hypothesis *hypothesis, struct variant *variant);

@@ -157,11 +157,11 @@ double evidence_bits(const struct evidence *evidence, bool is_limited)
 
 double weigh_all(const struct call *call)
 {
-    const uint64_t met = needs_met(call);
+    const struct needs met = needs_met(call);
     double all = 0;
 
     for (int i = 0; i < hypothesis_count; i++) {
-        all += hypothesis_applies_to(&hypotheses[i], call, met) ? hypotheses[i].commonness : 0;
+        all += hypothesis_applies_to(&hypotheses[i], call, &met) ? hypotheses[i].commonness : 0;
     }
     return all;
 }

@@ -381,7 +381,7 @@ static bool is_of_large_calls(const struct hypothesis *hypothesis)
     const bool sized = (settings[0] == STEP_BLOCK || settings[0] == STEP_SCALE_PLACE) && settings[1] >= SIZED;
     const bool has_many_dimensions = settings[0] == STEP_SCALE_PLACE && settings[1] > PLACE_OF_DIMENSION + 2;
 
-    return sized || has_many_dimensions || hypothesis->needs & (NEEDS(FRACTALS) | NEEDS(FRACTALS_OF_X));
+    return sized || has_many_dimensions || hypothesis->needs.fractals || hypothesis->needs.fractals_of_x;
 }
 
 static void test_mistakes_are_found(void **unused)
