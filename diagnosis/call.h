@@ -46,38 +46,48 @@ enum grouping { GROUPED, GROUPED_BY_COUNTS, GROUPED_WITHOUT_EMPTY, GROUPED_BY_WO
 /* What an operator returns. */
 enum result { RESULT_Y, RESULT_SCALE, RESULT_OFFSET, RESULTS };
 
-/* What the rows of operators.def say of an operator, as bits to add: the types of x, of other inputs and of results,
- * and which operands, results and options there are. */
-#define FACT(number)                                  | UINT64_C(1) << (number)
-#define X_MAY_BE(TYPE)                                FACT(DTYPE_##TYPE)
-#define INPUT_MAY_BE(TYPE)                            FACT(DTYPES + DTYPE_##TYPE)
-#define RESULT_MAY_BE(TYPE)                           FACT(2 * DTYPES + DTYPE_##TYPE)
-#define TAKES_OPERAND(ROLE)                           FACT(3 * DTYPES + OPERAND_##ROLE)
-#define MAKES_RESULT(ROLE)                            FACT(3 * DTYPES + OPERANDS + RESULT_##ROLE)
-#define TAKES_OPTION(NAME)                            FACT(3 * DTYPES + OPERANDS + RESULTS + NUMBER_OF_##NAME)
-#define FACTS_OF_X(name, NAME, ROLE, TYPES, ...)      TAKES_OPERAND(ROLE) TYPES_##TYPES(X_MAY_BE)
-#define FACTS_OF_INPUT(name, NAME, ROLE, TYPES, ...)  TAKES_OPERAND(ROLE) TYPES_##TYPES(INPUT_MAY_BE)
-#define FACTS_OF_OUTPUT(name, NAME, ROLE, TYPES, ...) MAKES_RESULT(ROLE) TYPES_##TYPES(RESULT_MAY_BE)
-#define FACTS_OF_OPTION(name, NAME, type)             TAKES_OPTION(NAME)
+/* What operators.def says of each operator, as sets of bits: X_OF_QUANTIZE has the types of quantize's x, the next two
+ * those of its other inputs and of its results, and the last three the operands, results and options that it has. */
+#define TYPE(NAME)                              | 1 << DTYPE_##NAME
+#define ITS_TYPES(name, NAME, ROLE, TYPES, ...) TYPES_##TYPES(TYPE)
+#define ITS_OPERAND(name, NAME, ROLE, ...)      | 1 << OPERAND_##ROLE
+#define ITS_RESULT(name, NAME, ROLE, ...)       | 1 << RESULT_##ROLE
+#define ITS_OPTION(name, NAME, type)            | 1 << NUMBER_OF_##NAME
+#define SKIP(...)
+#define SETS(name, NAME, EXECUTOR)                                                                                     \
+    X_OF_##NAME = 0 ARGUMENTS_##name(ITS_TYPES, SKIP, SKIP, SKIP, SKIP),                                               \
+    INPUTS_OF_##NAME = 0 ARGUMENTS_##name(SKIP, ITS_TYPES, ITS_TYPES, SKIP, SKIP),                                     \
+    OUTPUTS_OF_##NAME = 0 ARGUMENTS_##name(SKIP, SKIP, SKIP, ITS_TYPES, SKIP),                                         \
+    OPERANDS_OF_##NAME = 0 ARGUMENTS_##name(ITS_OPERAND, ITS_OPERAND, ITS_OPERAND, SKIP, SKIP),                        \
+    RESULTS_OF_##NAME = 0 ARGUMENTS_##name(SKIP, SKIP, SKIP, ITS_RESULT, SKIP),                                        \
+    OPTIONS_OF_##NAME = 0 ARGUMENTS_##name(SKIP, SKIP, SKIP, SKIP, ITS_OPTION),
+enum { EACH_OPERATOR(SETS) EACH_OWN(SETS) };
+#undef SETS
+#undef SKIP
+#undef TYPE
 
-#define FACTS(name) ARGUMENTS_##name(FACTS_OF_X, FACTS_OF_INPUT, FACTS_OF_INPUT, FACTS_OF_OUTPUT, FACTS_OF_OPTION)
-
-/* The operators that have the fact. Their list cannot pass it on. So it stands before each IF_TRUE(), which closes a
- * bracket, and opens the next one's. */
-#define OPERATORS_WITH(fact) ((EACH_OPERATOR(NAME_IF(fact)) EACH_OWN(NAME_IF(fact)) 0))
-#define NAME_IF(fact)        (0 fact) & IF_TRUE
-#define IF_TRUE(name, NAME, EXECUTOR) (0 FACTS(name)) ? NAME : 0) | (
+/* The operators that have a fact, which is one of these. */
+#define OPERATORS_WITH(FACT)                (0 EACH_OPERATOR(FACT) EACH_OWN(FACT))
+#define HAS(NAME, SET, MEMBER)              | (SET##_OF_##NAME & 1 << (MEMBER) ? NAME : 0)
+#define X_FLOAT32(name, NAME, EXECUTOR)     HAS(NAME, X, DTYPE_FLOAT32)
+#define X_INT8(name, NAME, EXECUTOR)        HAS(NAME, X, DTYPE_INT8)
+#define X_INT32(name, NAME, EXECUTOR)       HAS(NAME, X, DTYPE_INT32)
+#define INPUT_UINT64(name, NAME, EXECUTOR)  HAS(NAME, INPUTS, DTYPE_UINT64)
+#define OUTPUT_UINT64(name, NAME, EXECUTOR) HAS(NAME, OUTPUTS, DTYPE_UINT64)
+#define OUTPUT_SCALE(name, NAME, EXECUTOR)  HAS(NAME, RESULTS, RESULT_SCALE)
+#define OUTPUT_OFFSET(name, NAME, EXECUTOR) HAS(NAME, RESULTS, RESULT_OFFSET)
+#define OPTION_BLOCK(name, NAME, EXECUTOR)  HAS(NAME, OPTIONS, NUMBER_OF_BLOCK)
 
 enum {
-    FROM_FLOATS = OPERATORS_WITH(X_MAY_BE(FLOAT32)),
-    FROM_NARROW = OPERATORS_WITH(X_MAY_BE(INT8)),
-    FROM_SUMS = OPERATORS_WITH(X_MAY_BE(INT32)), /* of products */
-    READS_WORDS = OPERATORS_WITH(INPUT_MAY_BE(UINT64)),
-    MAKES_WORDS = OPERATORS_WITH(RESULT_MAY_BE(UINT64)),
-    FINDS_SCALES = OPERATORS_WITH(MAKES_RESULT(SCALE)), /* from the data */
-    ASYMMETRIC = OPERATORS_WITH(MAKES_RESULT(OFFSET)),  /* and finds offsets */
+    FROM_FLOATS = OPERATORS_WITH(X_FLOAT32),
+    FROM_NARROW = OPERATORS_WITH(X_INT8),
+    FROM_SUMS = OPERATORS_WITH(X_INT32), /* of products */
+    READS_WORDS = OPERATORS_WITH(INPUT_UINT64),
+    MAKES_WORDS = OPERATORS_WITH(OUTPUT_UINT64),
+    FINDS_SCALES = OPERATORS_WITH(OUTPUT_SCALE), /* from the data */
+    ASYMMETRIC = OPERATORS_WITH(OUTPUT_OFFSET),  /* and finds offsets */
     SYMMETRIC = FINDS_SCALES & ~ASYMMETRIC,
-    BY_BLOCK = OPERATORS_WITH(TAKES_OPTION(BLOCK)),
+    BY_BLOCK = OPERATORS_WITH(OPTION_BLOCK),
 };
 
 struct array {
