@@ -628,21 +628,61 @@ static struct random_call make_eighths(float scale, float offset)
     return make_quantize(x, ROWS, COLUMNS, scale, offset);
 }
 
-/* The first finding names the mistake, or both; other is null for one. */
-static void check_named(const struct diagnosis *diagnosis, const char *name, const char *other)
-{
-    const struct hypothesis *const *named = diagnosis->findings[0].hypotheses;
+/* What a diagnosis says of a dump. */
+struct said {
+    const char *names[2]; /* of the first finding; null: nothing is named */
+    const char *beside;   /* another finding has the first place, too */
+    struct part part;
+    size_t from; /* untouched, a multiple of so many */
+    size_t multiple_of;
+    size_t moved; /* rows that are elsewhere; the first of them holds another */
+    size_t first;
+    size_t holds;
+};
 
-    assert_true(diagnosis->verdict == VERDICT_EXPLAINED || diagnosis->verdict == VERDICT_POSSIBLE);
-    assert_string_equal(named[0]->name, name);
-    assert_string_equal(named[1] ? named[1]->name : "", other ? other : "");
+static void check_finding(const struct call *call, const struct finding *finding, const struct said *said)
+{
+    const struct found_layout layout = layout_describe(call, &finding->variant);
+
+    for (int i = 0; i < 2; i++) {
+        const struct hypothesis *hypothesis = finding->hypotheses[i];
+        assert_string_equal(hypothesis ? hypothesis->name : "", said->names[i] ? said->names[i] : "");
+    }
+    assert_int_equal(finding->part.kind, said->part.kind);
+    if (said->part.kind != PART_ALL) {
+        assert_int_equal(finding->part.begin, said->part.begin);
+        assert_int_equal(finding->part.end, said->part.end);
+        assert_int_equal(finding->part.of, said->part.of);
+    }
+    assert_int_equal(layout.is_untouched, said->multiple_of > 0);
+    assert_int_equal(layout.multiple_of, said->multiple_of);
+    if (layout.is_untouched) {
+        const bool is_tail = strcmp(said->names[0], "tail-untouched") == 0;
+        assert_int_equal(finding->variant.layout.from, said->from);
+        assert_int_equal(layout.of, is_tail ? call->columns : call->rows);
+        assert_string_equal(layout.unit, is_tail ? "column" : "row");
+    }
+    assert_int_equal(layout.moved, said->moved);
+    if (layout.moved > 0) {
+        assert_int_equal(layout.first, said->first);
+        assert_int_equal(finding->variant.layout.row_of[layout.first], said->holds);
+    }
 }
 
-static void check_names(const struct random_call *random, const struct dump *dump, const char *name, const char *other)
+static void check_said(const struct random_call *random, const struct dump *dump, const struct said *said)
 {
     struct diagnosis diagnosis = diagnosis_of(random, dump);
 
-    check_named(&diagnosis, name, other);
+    if (!said->names[0]) {
+        assert_int_equal(diagnosis.verdict, VERDICT_NONE);
+    } else {
+        assert_true(diagnosis.verdict == VERDICT_EXPLAINED || diagnosis.verdict == VERDICT_POSSIBLE);
+        check_finding(&random->call, &diagnosis.findings[0], said);
+    }
+    if (said->beside) {
+        assert_int_equal(diagnosis.first_place, 2);
+        assert_string_equal(diagnosis.findings[1].hypotheses[0]->name, said->beside);
+    }
     diagnosis_release(&diagnosis);
 }
 
@@ -654,130 +694,67 @@ static void check_verdict(const struct random_call *random, const struct dump *d
     diagnosis_release(&diagnosis);
 }
 
-static void copy_part(struct dump *to, const struct dump *from, const size_t rows[2], const size_t columns[2])
+/* Each mistake is made in all of y, or in the rows and columns that are named. Where it changes nothing, several parts
+ * are possible: the diagnosis names the roundest. */
+static void test_what_is_said(void **unused)
 {
-    for (size_t row = rows[0]; row < rows[1]; row++) {
-        for (size_t i = row * COLUMNS + columns[0]; i < row * COLUMNS + columns[1]; i++) {
-            array_set_bits(&to->results[RESULT_Y], i, array_bits(&from->results[RESULT_Y], i));
-        }
-    }
-}
-
-static void check_part(const struct random_call *random, const struct dump *dump, const struct part *expected)
-{
-    struct diagnosis diagnosis = diagnosis_of(random, dump);
-    const struct part *part = &diagnosis.findings[0].part;
-
-    check_named(&diagnosis, "floor", NULL);
-    assert_int_equal(part->kind, expected->kind);
-    assert_int_equal(part->begin, expected->begin);
-    assert_int_equal(part->end, expected->end);
-    assert_int_equal(part->of, expected->of);
-    diagnosis_release(&diagnosis);
-}
-
-/* The diagnosis names the part with the mistake. Where the mistake changes nothing, several parts are possible: the
- * diagnosis names the roundest. */
-static void test_parts(void **unused)
-{
+    static size_t swapped[ROWS] = {0, 1, 2, 4, 3, 5, 6, 7};
+    static size_t reversed[ROWS] = {7, 6, 5, 4, 3, 2, 1, 0};
+    static const struct variant floors = {.choice = {[STEP_ROUNDING] = ROUND_FLOOR}};
+    static const struct variant truncates = {.choice = {[STEP_ROUNDING] = ROUND_TRUNCATE}};
+    static const struct variant away_negated = {
+        .choice = {[STEP_ROUNDING] = ROUND_HALF_AWAY, [STEP_OFFSET] = PARAMETER_NEGATED}};
+    static const struct variant tail = {.choice = {[STEP_LAYOUT] = LAYOUT_TAIL_UNTOUCHED},
+                                        .layout = {.from = 16, .fill = 0xA5}};
+    static const struct variant odd_tail = {.choice = {[STEP_LAYOUT] = LAYOUT_TAIL_UNTOUCHED},
+                                            .layout = {.from = 19, .fill = 0xA5}};
+    static const struct variant rows = {.choice = {[STEP_LAYOUT] = LAYOUT_ROWS_UNTOUCHED},
+                                        .layout = {.from = 6, .fill = 0xA5}};
+    static const struct variant swaps = {.choice = {[STEP_LAYOUT] = LAYOUT_ROWS_PERMUTED},
+                                         .layout = {.row_of = swapped}};
+    static const struct variant both = {.choice = {[STEP_ROUNDING] = ROUND_FLOOR, [STEP_LAYOUT] = LAYOUT_ROWS_PERMUTED},
+                                        .layout = {.row_of = reversed}};
     static const struct {
+        float offset; /* with 96 no sum is negative; with 0.5 floors changes nothing in columns 12 to 15 */
+        const struct variant *variant;
         size_t rows[2];
         size_t columns[2];
-        struct part found; /* without an end: no part */
-    } parts[] = {
-        {{0, ROWS}, {16, COLUMNS}, {PART_COLUMNS, 16, COLUMNS, COLUMNS}},
-        {{0, ROWS}, {17, COLUMNS}, {PART_COLUMNS, 16, COLUMNS, COLUMNS}},
-        {{0, ROWS}, {0, 19}, {PART_COLUMNS, 0, 16, COLUMNS}},
-        {{0, ROWS}, {8, 16}, {PART_COLUMNS, 8, 16, COLUMNS}},
-        {{0, 4}, {0, COLUMNS}, {PART_ROWS, 0, 4, ROWS}},
-        {{2, 3}, {0, COLUMNS}, {PART_ROWS, 2, 3, ROWS}},
-        {{0, ROWS}, {11, 13}, {.end = 0}},  /* four elements might be chance */
-        {{0, 4}, {8, COLUMNS}, {.end = 0}}, /* neither whole rows nor whole columns */
+        struct said said;
+    } dumps[] = {
+        {0, &floors, {0, 8}, {16, 24}, {.names = {"floor"}, .part = {PART_COLUMNS, 16, 24, 24}}},
+        {0, &floors, {0, 8}, {17, 24}, {.names = {"floor"}, .part = {PART_COLUMNS, 16, 24, 24}}},
+        {0, &floors, {0, 8}, {0, 19}, {.names = {"floor"}, .part = {PART_COLUMNS, 0, 16, 24}}},
+        {0, &floors, {0, 8}, {8, 16}, {.names = {"floor"}, .part = {PART_COLUMNS, 8, 16, 24}}},
+        {0.5F, &floors, {0, 8}, {0, 13}, {.names = {"floor"}, .part = {PART_COLUMNS, 0, 16, 24}}},
+        {0, &floors, {0, 4}, {0, 24}, {.names = {"floor"}, .part = {PART_ROWS, 0, 4, 8}}},
+        {0, &floors, {2, 3}, {0, 24}, {.names = {"floor"}, .part = {PART_ROWS, 2, 3, 8}}},
+        {0, &floors, {0, 8}, {11, 13}, {.names = {NULL}}}, /* four elements might be chance */
+        {0, &floors, {0, 4}, {8, 24}, {.names = {NULL}}},  /* neither whole rows nor whole columns */
+        {96, &truncates, {0, 8}, {0, 24}, {.names = {"truncate"}, .beside = "floor"}},
+        {3, &away_negated, {0, 8}, {0, 24}, {.names = {"half-away", "offset-negated"}}},
+        {0, &tail, {0, 8}, {0, 24}, {.names = {"tail-untouched"}, .from = 16, .multiple_of = 16}},
+        {0, &odd_tail, {0, 8}, {0, 24}, {.names = {"tail-untouched"}, .from = 19, .multiple_of = 1}},
+        {0, &rows, {0, 8}, {0, 24}, {.names = {"rows-untouched"}, .from = 6, .multiple_of = 2}},
+        {0, &swaps, {0, 8}, {0, 24}, {.names = {"rows-permuted"}, .moved = 2, .first = 3, .holds = 4}},
+        {0, &both, {0, 8}, {0, 24}, {.names = {"floor", "rows-permuted"}, .moved = ROWS, .holds = 7}},
     };
-    static const struct variant floors = {.choice = {[STEP_ROUNDING] = ROUND_FLOOR}};
-    struct random_call random = make_eighths(1, 0);
-    const struct dump all = predict_dump(&random, &floors);
 
     (void)unused;
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        struct dump dump = predict_dump(&random, &definition);
-        copy_part(&dump, &all, parts[i].rows, parts[i].columns);
-        if (parts[i].found.end > 0) {
-            check_part(&random, &dump, &parts[i].found);
-        } else {
-            check_verdict(&random, &dump, VERDICT_NONE);
+    for (size_t d = 0; d < sizeof dumps / sizeof dumps[0]; d++) {
+        struct random_call random = make_eighths(1, dumps[d].offset);
+        struct dump dump = predict_dump(&random, dumps[d].variant);
+        for (size_t i = 0; i < random.call.count; i++) {
+            const size_t row = i / COLUMNS;
+            const size_t column = i % COLUMNS;
+            if (row < dumps[d].rows[0] || row >= dumps[d].rows[1] || column < dumps[d].columns[0] ||
+                column >= dumps[d].columns[1]) {
+                array_set_bits(&dump.results[RESULT_Y], i, array_bits(&random.results[RESULT_Y], i));
+            }
         }
+        check_said(&random, &dump, &dumps[d].said);
         release_dump(&dump);
+        random_call_release(&random);
     }
-    release_dump((struct dump *)&all);
-    random_call_release(&random);
-
-    /* The mistake changes nothing in columns 12 to 15. */
-    random = make_eighths(1, 0.5F);
-    const struct dump shifted = predict_dump(&random, &floors);
-    struct dump dump = predict_dump(&random, &definition);
-    copy_part(&dump, &shifted, (size_t[]){0, ROWS}, (size_t[]){0, 13});
-    check_part(&random, &dump, &(struct part){PART_COLUMNS, 0, 16, COLUMNS});
-    release_dump(&dump);
-    release_dump((struct dump *)&shifted);
-    random_call_release(&random);
-}
-
-static void check_untouched(const struct random_call *random, const struct dump *dump, const char *name, size_t from,
-                            size_t multiple_of)
-{
-    struct diagnosis diagnosis = diagnosis_of(random, dump);
-    const struct variant *variant = &diagnosis.findings[0].variant;
-    const struct found_layout layout = layout_describe(&random->call, variant);
-    const bool is_tail = strcmp(name, "tail-untouched") == 0;
-
-    check_named(&diagnosis, name, NULL);
-    assert_true(layout.is_untouched);
-    assert_int_equal(variant->layout.from, from);
-    assert_int_equal(layout.multiple_of, multiple_of);
-    assert_int_equal(layout.of, is_tail ? COLUMNS : ROWS);
-    assert_string_equal(layout.unit, is_tail ? "column" : "row");
-    diagnosis_release(&diagnosis);
-}
-
-/* So many rows are elsewhere; the first of them holds another. */
-static void check_permuted(const struct random_call *random, const struct dump *dump, const char *mistake, size_t moved,
-                           size_t first, size_t holds)
-{
-    struct diagnosis diagnosis = diagnosis_of(random, dump);
-    const struct variant *variant = &diagnosis.findings[0].variant;
-    const struct found_layout layout = layout_describe(&random->call, variant);
-
-    check_named(&diagnosis, mistake ? mistake : "rows-permuted", mistake ? "rows-permuted" : NULL);
-    assert_int_equal(layout.moved, moved);
-    assert_int_equal(layout.first, first);
-    assert_int_equal(variant->layout.row_of[first], holds);
-    diagnosis_release(&diagnosis);
-}
-
-static void test_layouts_are_told(void **unused)
-{
-    struct random_call random = make_eighths(1, 0);
-    struct variant tail = {.choice = {[STEP_LAYOUT] = LAYOUT_TAIL_UNTOUCHED}, .layout = {.from = 16, .fill = 0xA5}};
-    struct variant rows = {.choice = {[STEP_LAYOUT] = LAYOUT_ROWS_UNTOUCHED}, .layout = {.from = 6, .fill = 0xA5}};
-    size_t row_of[ROWS] = {0, 1, 2, 4, 3, 5, 6, 7};
-    const struct variant permuted = {.choice = {[STEP_LAYOUT] = LAYOUT_ROWS_PERMUTED}, .layout = {.row_of = row_of}};
-    struct dump dump = predict_dump(&random, &tail);
-
-    (void)unused;
-    check_untouched(&random, &dump, "tail-untouched", 16, 16);
-    release_dump(&dump);
-    tail.layout.from = 19;
-    dump = predict_dump(&random, &tail);
-    check_untouched(&random, &dump, "tail-untouched", 19, 1);
-    release_dump(&dump);
-    dump = predict_dump(&random, &rows);
-    check_untouched(&random, &dump, "rows-untouched", 6, 2);
-    release_dump(&dump);
-    dump = predict_dump(&random, &permuted);
-    check_permuted(&random, &dump, NULL, 2, 3, 4);
-    release_dump(&dump);
-    random_call_release(&random);
 }
 
 static void test_one_element_is_no_tail(void **unused)
@@ -795,20 +772,7 @@ static void test_one_element_is_no_tail(void **unused)
     array_set_bits(&dump.results[RESULT_Y], 2, 0x12345678);
     check_verdict(&random, &dump, VERDICT_NONE);
     array_set_bits(&dump.results[RESULT_Y], 1, 0x12345678);
-    check_names(&random, &dump, "tail-untouched", NULL);
-    release_dump(&dump);
-    random_call_release(&random);
-}
-
-static void test_pairs_are_named(void **unused)
-{
-    static const struct variant both = {
-        .choice = {[STEP_ROUNDING] = ROUND_HALF_AWAY, [STEP_OFFSET] = PARAMETER_NEGATED}};
-    struct random_call random = make_eighths(1, 3);
-    struct dump dump = predict_dump(&random, &both);
-
-    (void)unused;
-    check_names(&random, &dump, "half-away", "offset-negated");
+    check_said(&random, &dump, &(struct said){.names = {"tail-untouched"}, .from = 1, .multiple_of = 1});
     release_dump(&dump);
     random_call_release(&random);
 }
@@ -827,22 +791,7 @@ static void test_weak_half_is_named(void **unused)
     x[12345] = -12; /* times the scale -127.3, which floor() makes -128 */
     struct random_call random = make_quantize(x, 64, 1024, 10.608F, 0);
     struct dump dump = predict_dump(&random, &both);
-    check_names(&random, &dump, "floor", "symmetric-range");
-    release_dump(&dump);
-    random_call_release(&random);
-}
-
-/* The dump has another mistake, and then all of its rows permuted. */
-static void test_rows_permuted_with_another(void **unused)
-{
-    size_t row_of[ROWS] = {7, 6, 5, 4, 3, 2, 1, 0};
-    const struct variant both = {.choice = {[STEP_ROUNDING] = ROUND_FLOOR, [STEP_LAYOUT] = LAYOUT_ROWS_PERMUTED},
-                                 .layout = {.row_of = row_of}};
-    struct random_call random = make_eighths(1, 0);
-    struct dump dump = predict_dump(&random, &both);
-
-    (void)unused;
-    check_permuted(&random, &dump, "floor", ROWS, 0, 7);
+    check_said(&random, &dump, &(struct said){.names = {"floor", "symmetric-range"}});
     release_dump(&dump);
     random_call_release(&random);
 }
@@ -886,22 +835,6 @@ static void test_chance_is_not_named(void **unused)
         }
     }
     check_verdict(&random, &dump, VERDICT_NONE);
-    release_dump(&dump);
-    random_call_release(&random);
-}
-
-static void test_ties_are_named(void **unused)
-{
-    static const struct variant truncates = {.choice = {[STEP_ROUNDING] = ROUND_TRUNCATE}};
-    struct random_call random = make_eighths(1, 96); /* no sum is negative */
-    struct dump dump = predict_dump(&random, &truncates);
-
-    (void)unused;
-    struct diagnosis diagnosis = diagnosis_of(&random, &dump);
-    check_named(&diagnosis, "truncate", NULL);
-    assert_int_equal(diagnosis.first_place, 2);
-    assert_string_equal(diagnosis.findings[1].hypotheses[0]->name, "floor");
-    diagnosis_release(&diagnosis);
     release_dump(&dump);
     random_call_release(&random);
 }
@@ -1081,14 +1014,10 @@ int main(void)
         cmocka_unit_test(test_float64_is_rounded_once),
         cmocka_unit_test(test_state_changes_nothing),
         cmocka_unit_test(test_explanations),
-        cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_layouts_are_told),
+        cmocka_unit_test(test_what_is_said),
         cmocka_unit_test(test_one_element_is_no_tail),
-        cmocka_unit_test(test_pairs_are_named),
         cmocka_unit_test(test_weak_half_is_named),
-        cmocka_unit_test(test_rows_permuted_with_another),
         cmocka_unit_test(test_chance_is_not_named),
-        cmocka_unit_test(test_ties_are_named),
         cmocka_unit_test(test_flag_is_shown),
         cmocka_unit_test(test_exact_products),
         cmocka_unit_test(test_places_of_extremes),
