@@ -126,6 +126,14 @@ static struct diagnosis diagnosis_of(const struct random_call *random, const str
     return diagnosis;
 }
 
+static void check_verdict(const struct random_call *random, const struct dump *dump, enum verdict verdict)
+{
+    struct diagnosis diagnosis = diagnosis_of(random, dump);
+
+    assert_int_equal(diagnosis.verdict, verdict);
+    diagnosis_release(&diagnosis);
+}
+
 static uint64_t facts_of(const struct random_call *random, const struct dump *dump, const npuq_executor *executor)
 {
     struct diagnosis diagnosis;
@@ -138,25 +146,18 @@ static uint64_t facts_of(const struct random_call *random, const struct dump *du
 
 /* ---- steps ------------------------------------------------------------------------------------------------------ */
 
-static void test_steps_are_the_operators(void **unused)
+static void check_steps_are_the_operators(const struct random_call *random)
 {
-    (void)unused;
-    for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
-        for (int again = 0; again < test_rounds(300); again++) {
-            struct random_call random = make_call(1U << o);
-            for (int r = 0; r < call_results(&random.call); r++) {
-                struct predictor p = {.call = &random.call, .variant = &definition};
-                assert_int_equal(random.results[r].count, call_result_count(&random.call, (enum result)r));
-                for (size_t i = 0; i < random.results[r].count; i++) {
-                    const uint64_t steps = predict(&p, (enum result)r, i, NULL);
-                    const uint64_t library = array_bits(&random.results[r], i);
-                    if (steps != library) {
-                        fail_msg("operator %d, call %d, result %d, element %zu: steps %llx, library %llx", o, again, r,
-                                 i, (unsigned long long)steps, (unsigned long long)library);
-                    }
-                }
+    for (int r = 0; r < call_results(&random->call); r++) {
+        struct predictor p = {.call = &random->call, .variant = &definition};
+        assert_int_equal(random->results[r].count, call_result_count(&random->call, (enum result)r));
+        for (size_t i = 0; i < random->results[r].count; i++) {
+            const uint64_t steps = predict(&p, (enum result)r, i, NULL);
+            const uint64_t library = array_bits(&random->results[r], i);
+            if (steps != library) {
+                fail_msg("operator %u, result %d, element %zu: steps %llx, library %llx", random->call.op, r, i,
+                         (unsigned long long)steps, (unsigned long long)library);
             }
-            random_call_release(&random);
         }
     }
 }
@@ -418,47 +419,33 @@ static bool same_number(double a, double b)
 
 /* Variants share extremes if they make the same choices in all steps that lead to extremes. A step that
  * steps_same_extremes() forgets shows here. */
-static void test_steps_of_extremes(void **unused)
+static void check_steps_of_extremes(const struct random_call *random)
 {
-    (void)unused;
-    for (int again = 0; again < test_rounds(50) * NUMBER_OF_OPERATORS; again++) {
-        const unsigned op = 1U << again % NUMBER_OF_OPERATORS;
+    const struct call *call = &random->call;
 
-        if (!(op & FINDS_SCALES)) {
+    for (int h = 0; call->op & FINDS_SCALES && h < hypothesis_count; h++) {
+        struct variant variant = {.choice = {0}};
+
+        if (!hypothesis_applies(&hypotheses[h], call) || !hypothesis_add(&hypotheses[h], &variant) ||
+            !steps_same_extremes(&variant, &definition)) {
             continue;
         }
-        struct random_call random = make_call_of_elements(op);
-        for (int h = 0; h < hypothesis_count; h++) {
-            struct variant variant = {.choice = {0}};
-
-            if (!hypothesis_applies(&hypotheses[h], &random.call) || !hypothesis_add(&hypotheses[h], &variant) ||
-                !steps_same_extremes(&variant, &definition)) {
-                continue;
-            }
-            for (size_t token = 0; token < random.call.tokens; token++) {
-                const struct extremes a = steps_extremes(&random.call, &variant, token);
-                const struct extremes b = steps_extremes(&random.call, &definition, token);
-                if (!same_number(a.hi, b.hi) || !same_number(a.lo, b.lo)) {
-                    fail_msg("%s changes the extremes", hypotheses[h].name);
-                }
+        for (size_t token = 0; token < call->tokens; token++) {
+            const struct extremes a = steps_extremes(call, &variant, token);
+            const struct extremes b = steps_extremes(call, &definition, token);
+            if (!same_number(a.hi, b.hi) || !same_number(a.lo, b.lo)) {
+                fail_msg("%s changes the extremes", hypotheses[h].name);
             }
         }
-        random_call_release(&random);
     }
 }
 
-static void test_right_results_are_equal(void **unused)
+static void check_right_results_are_equal(const struct random_call *random)
 {
-    (void)unused;
-    for (int i = 0; i < test_rounds(20) * NUMBER_OF_OPERATORS; i++) {
-        struct random_call random = make_call(1U << i % NUMBER_OF_OPERATORS);
-        struct dump dump = predict_dump(&random, &definition);
-        struct diagnosis diagnosis = diagnosis_of(&random, &dump);
-        assert_int_equal(diagnosis.verdict, VERDICT_EQUAL);
-        diagnosis_release(&diagnosis);
-        release_dump(&dump);
-        random_call_release(&random);
-    }
+    struct dump dump = predict_dump(random, &definition);
+
+    check_verdict(random, &dump, VERDICT_EQUAL);
+    release_dump(&dump);
 }
 
 static void test_equal_scales(void **unused)
@@ -507,20 +494,15 @@ static struct dump make_dump(const struct random_call *random)
     return dump;
 }
 
-static void test_threads_change_nothing(void **unused)
+static void check_threads_change_nothing(const struct random_call *random)
 {
     size_t ends[TEST_THREADS + 1] = {0, 100, 333, 800, 1000};
     const npuq_executor threads = {test_run_parts, ends};
-    const npuq_executor *const executors[] = {&threads, &test_shuffled_executor};
+    struct dump dump = make_dump(random);
 
-    (void)unused;
-    for (int i = 0; i < test_rounds(8) * NUMBER_OF_OPERATORS; i++) {
-        struct random_call random = make_call_of_elements(1U << i % NUMBER_OF_OPERATORS);
-        struct dump dump = make_dump(&random);
-        assert_true(facts_of(&random, &dump, NULL) == facts_of(&random, &dump, executors[i / NUMBER_OF_OPERATORS % 2]));
-        release_dump(&dump);
-        random_call_release(&random);
-    }
+    assert_true(facts_of(random, &dump, NULL) ==
+                facts_of(random, &dump, test_one_in(2) ? &test_shuffled_executor : &threads));
+    release_dump(&dump);
 }
 
 /* ---- a caller's floating-point state ---------------------------------------------------------------------------- */
@@ -551,41 +533,55 @@ static void test_float64_is_rounded_once(void **unused)
     assert_true(sum == 1 + 0x1p-52);
 }
 
-static void test_state_changes_nothing(void **unused)
+static void check_state_changes_nothing(const struct random_call *random)
 {
-    (void)unused;
-    for (int i = 0; i < test_rounds(12) * NUMBER_OF_OPERATORS; i++) {
-        struct random_call random = make_call_of_elements(1U << i % NUMBER_OF_OPERATORS);
-        struct dump dump = make_dump(&random);
-        const struct element element = {RESULT_Y, test_below(random.call.count)};
-        const uint64_t usual = facts_of(&random, &dump, NULL);
-        const uint64_t explained = facts_of_element(&random.call, &definition, element);
+    struct dump dump = make_dump(random);
+    const struct element element = {RESULT_Y, test_below(random->call.count)};
+    const uint64_t usual = facts_of(random, &dump, NULL);
+    const uint64_t explained = facts_of_element(&random->call, &definition, element);
 
-        set_state(true);
-        const uint64_t other = facts_of(&random, &dump, NULL);
-        const uint64_t other_explained = facts_of_element(&random.call, &definition, element);
-        set_state(false);
-        assert_true(usual == other && explained == other_explained);
-        release_dump(&dump);
-        random_call_release(&random);
-    }
+    set_state(true);
+    const uint64_t other = facts_of(random, &dump, NULL);
+    const uint64_t other_explained = facts_of_element(&random->call, &definition, element);
+    set_state(false);
+    assert_true(usual == other && explained == other_explained);
+    release_dump(&dump);
 }
 
 /* ---- what is found ---------------------------------------------------------------------------------------------- */
 
 /* The steps end with the result's element. */
-static void test_explanations(void **unused)
+static void check_explanations(const struct random_call *random)
 {
+    for (int r = 0; r < call_results(&random->call); r++) {
+        const struct element element = {(enum result)r, test_below(random->results[r].count)};
+        const struct steps steps = explain_steps(&random->call, &definition, element);
+        assert_true(steps.bits == array_bits(&random->results[r], element.index));
+        assert_in_range(steps.trace.count, 1, TRACE_LINES);
+    }
+}
+
+/* Each check, on random calls of every operator. */
+static void test_random_calls(void **unused)
+{
+    static const struct {
+        int rounds;
+        bool with_empty; /* calls without elements, too */
+        void (*check)(const struct random_call *random);
+    } checks[] = {
+        {300, true, check_steps_are_the_operators}, {50, false, check_steps_of_extremes},
+        {20, true, check_right_results_are_equal},  {8, false, check_threads_change_nothing},
+        {12, false, check_state_changes_nothing},   {20, false, check_explanations},
+    };
+
     (void)unused;
-    for (int i = 0; i < test_rounds(20) * NUMBER_OF_OPERATORS; i++) {
-        struct random_call random = make_call_of_elements(1U << i % NUMBER_OF_OPERATORS);
-        for (int r = 0; r < call_results(&random.call); r++) {
-            const struct element element = {(enum result)r, test_below(random.results[r].count)};
-            const struct steps steps = explain_steps(&random.call, &definition, element);
-            assert_true(steps.bits == array_bits(&random.results[r], element.index));
-            assert_in_range(steps.trace.count, 1, TRACE_LINES);
+    for (size_t c = 0; c < sizeof checks / sizeof checks[0]; c++) {
+        for (int i = 0; i < test_rounds(checks[c].rounds) * NUMBER_OF_OPERATORS; i++) {
+            const unsigned op = 1U << i % NUMBER_OF_OPERATORS;
+            struct random_call random = checks[c].with_empty ? make_call(op) : make_call_of_elements(op);
+            checks[c].check(&random);
+            random_call_release(&random);
         }
-        random_call_release(&random);
     }
 }
 
@@ -683,14 +679,6 @@ static void check_said(const struct random_call *random, const struct dump *dump
         assert_int_equal(diagnosis.first_place, 2);
         assert_string_equal(diagnosis.findings[1].hypotheses[0]->name, said->beside);
     }
-    diagnosis_release(&diagnosis);
-}
-
-static void check_verdict(const struct random_call *random, const struct dump *dump, enum verdict verdict)
-{
-    struct diagnosis diagnosis = diagnosis_of(random, dump);
-
-    assert_int_equal(diagnosis.verdict, verdict);
     diagnosis_release(&diagnosis);
 }
 
@@ -1004,16 +992,11 @@ static void test_checksum(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_steps_are_the_operators),
+        cmocka_unit_test(test_random_calls),
         cmocka_unit_test(test_hypotheses),
         cmocka_unit_test(test_mistakes_are_found),
-        cmocka_unit_test(test_steps_of_extremes),
-        cmocka_unit_test(test_right_results_are_equal),
         cmocka_unit_test(test_equal_scales),
-        cmocka_unit_test(test_threads_change_nothing),
         cmocka_unit_test(test_float64_is_rounded_once),
-        cmocka_unit_test(test_state_changes_nothing),
-        cmocka_unit_test(test_explanations),
         cmocka_unit_test(test_what_is_said),
         cmocka_unit_test(test_one_element_is_no_tail),
         cmocka_unit_test(test_weak_half_is_named),
