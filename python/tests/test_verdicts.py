@@ -225,16 +225,6 @@ def test_one_scale_is_said_first():
     assert found.to_dict()["remainder"]["clues"][0] == "Every scale is 0.026, whatever the row: one from elsewhere."
 
 
-@pytest.mark.parametrize(("name", "exponent"), [("up", np.ceil), ("down", np.floor), ("nearest", np.rint)])
-def test_powers_of_2(name, exponent):
-    x = TOKENS * np.linspace(1, 9, 32, dtype=f4)[:, None]
-    right, scales = npuquant.npu_dynamic_quant(x)
-    powers = np.exp2(exponent(np.log2(scales))).astype(f4)
-    call = "npu_dynamic_quant", x
-    assert named((codes(x / powers[:, None]), powers), *call)[:2] == ("explained", [f"scale-power-of-2-{name}"])
-    assert named((right, powers), *call)[:2] == ("explained", [f"returned-power-of-2-{name}"])
-
-
 def test_a_unit_is_no_bound():
     verdict, names, text = named((RIGHT, np.nextafter(SCALES, f4(9))), "npu_dynamic_quant", TOKENS)
     assert (verdict, names) == ("none", []) and "in steps of float32: +1 in 100 %" in text
