@@ -64,12 +64,15 @@ static void release_sample(struct sample *s)
     call_release(&s->call);
 }
 
+/* What a diagnosis says, without the arrays that it points to. */
 static struct diagnosis diagnosis_of(const struct sample *s)
 {
     struct diagnosis diagnosis;
 
     assert_true(diagnose(&s->call, s->ours, s->theirs, test_one_in(2) ? &test_shuffled_executor : NULL, &diagnosis));
-    return diagnosis;
+    const struct diagnosis said = diagnosis;
+    diagnosis_release(&diagnosis);
+    return said;
 }
 
 /* Any signed number of halves that fits y, with the noise of a significand. */
@@ -358,9 +361,9 @@ static struct dynamic_types random_dynamic(void)
 
 /* A device's dump has no wrong element, and is within the device's division. Rare exceptions: an exact mistake gives
  * all of a few differing elements, or one dump of a thousand differs too much. */
-static void check_within(const struct sample *s, size_t *dumps, size_t *others)
+static struct diagnosis check_within(const struct sample *s, size_t *dumps, size_t *others)
 {
-    struct diagnosis d = diagnosis_of(s);
+    const struct diagnosis d = diagnosis_of(s);
 
     assert_int_equal(d.admission.wrong, 0);
     if (d.all_differing == 0) {
@@ -370,7 +373,7 @@ static void check_within(const struct sample *s, size_t *dumps, size_t *others)
         *others += d.verdict != VERDICT_ADMISSIBLE;
         assert_true(d.verdict == VERDICT_ADMISSIBLE || d.verdict == VERDICT_EXPLAINED || d.admission.too_many);
     }
-    diagnosis_release(&d);
+    return d;
 }
 
 static void test_devices_are_within(void **unused)
@@ -384,12 +387,11 @@ static void test_devices_are_within(void **unused)
         struct sample s = make_quantize(&types);
         const struct admission expected = move_elements(&s);
 
+        const struct diagnosis d = check_within(&s, &dumps, &others);
+
         if (expected.differing > 0) {
-            struct diagnosis d = diagnosis_of(&s);
             check_admission(&d.admission, &expected);
-            diagnosis_release(&d);
         }
-        check_within(&s, &dumps, &others);
         release_sample(&s);
     }
     for (int again = 0; again < test_rounds(200); again++) {
@@ -397,11 +399,9 @@ static void test_devices_are_within(void **unused)
         types.smooth = types.block > 0 ? 0 : types.per_tensor ? (int)test_below(2) : (int)test_below(3);
         struct sample s = make_dynamic(&types);
         const size_t differing = move_rows(&s);
-        struct diagnosis d = diagnosis_of(&s);
+        const struct diagnosis d = check_within(&s, &dumps, &others);
 
         assert_int_equal(d.admission.differing, differing);
-        diagnosis_release(&d);
-        check_within(&s, &dumps, &others);
         release_sample(&s);
     }
     print_message("# %zu dumps, %zu of them not within the device's division\n", dumps, others);
@@ -437,10 +437,9 @@ static void test_elements_outside_are_wrong(void **unused)
             expected.wrong++;
             array_set_bits(&s.theirs[RESULT_Y], i, outside);
         }
-        struct diagnosis d = diagnosis_of(&s);
+        const struct diagnosis d = diagnosis_of(&s);
         check_admission(&d.admission, &expected);
         assert_int_not_equal(d.verdict, VERDICT_ADMISSIBLE);
-        diagnosis_release(&d);
         release_sample(&s);
     }
 }
@@ -481,11 +480,10 @@ static void test_rows_of_two_quotients_are_wrong(void **unused)
             }
             mixed += below && above;
         }
-        struct diagnosis d = diagnosis_of(&s);
+        const struct diagnosis d = diagnosis_of(&s);
         assert_int_equal(d.admission.wrong, mixed);
         assert_true(mixed == 0 || d.verdict != VERDICT_ADMISSIBLE);
         rows += mixed;
-        diagnosis_release(&d);
         release_sample(&s);
         release_sample(&other);
     }
@@ -521,7 +519,7 @@ static void test_exact_mistakes_are_named(void **unused)
                     array_set_bits(&s.theirs[r], i, predict(&p, (enum result)r, i, NULL));
                 }
             }
-            struct diagnosis d = diagnosis_of(&s);
+            const struct diagnosis d = diagnosis_of(&s);
             for (int i = 0; i < d.first_place; i++) {
                 is_named = is_named || d.findings[i].hypotheses[0] == &hypotheses[h];
             }
@@ -535,7 +533,6 @@ static void test_exact_mistakes_are_named(void **unused)
                                           : finding_score(best) >= 20 ? VERDICT_EXPLAINED
                                                                       : VERDICT_POSSIBLE));
             }
-            diagnosis_release(&d);
         }
         release_sample(&s);
     }
@@ -559,13 +556,12 @@ static void test_mistakes_of_devices(void **unused)
                 array_set_bits(&s.theirs[RESULT_Y], i, 0x55);
             }
         }
-        struct diagnosis d = diagnosis_of(&s);
+        const struct diagnosis d = diagnosis_of(&s);
         if (moves.differing > 0 && d.all_differing > d.admission.wrong) {
             dumps++;
             named += d.verdict == VERDICT_EXPLAINED && d.findings[0].explained < d.all_differing &&
                      strcmp(d.findings[0].hypotheses[0]->name, "tail-untouched") == 0;
         }
-        diagnosis_release(&d);
         release_sample(&s);
     }
     print_message("# %zu of %zu\n", named, dumps);
@@ -585,10 +581,9 @@ static void test_too_many(void **unused)
         for (size_t i = 0; i < COUNT; i++) {
             array_set_bits(&s.theirs[RESULT_Y], i, element_with(&s, i, -1));
         }
-        struct diagnosis d = diagnosis_of(&s);
+        const struct diagnosis d = diagnosis_of(&s);
         assert_int_equal(d.admission.wrong, 0);
         assert_true(d.admission.too_many && d.verdict != VERDICT_ADMISSIBLE);
-        diagnosis_release(&d);
         release_sample(&s);
     }
 }
@@ -633,18 +628,15 @@ static const float x_of_dynamic[] = {.26586914f, -.75683594f, -.2454834f, 1.2402
 
 static void check_example(struct sample *s, const int8_t *y, uint32_t scale, bool is_right)
 {
-    struct diagnosis d;
-
     for (size_t i = 0; i < s->ours[RESULT_Y].count; i++) {
         array_set_bits(&s->theirs[RESULT_Y], i, (uint8_t)y[i]);
     }
     if (s->theirs[RESULT_SCALE].data) {
         array_set_bits(&s->theirs[RESULT_SCALE], 0, scale);
     }
-    d = diagnosis_of(s);
+    const struct diagnosis d = diagnosis_of(s);
     assert_true(d.all_differing > 0);
     assert_int_equal(d.admission.wrong == 0, is_right);
-    diagnosis_release(&d);
     if (s->call.op == DYNAMIC_QUANT) {
         assert_int_equal(may_be_row(x_of_dynamic, 4, s->call.options.inverse_form, y, npuq_ref_from_bits(scale)),
                          is_right);
@@ -749,16 +741,14 @@ static void test_block_example(void **unused)
     assert_memory_equal(s.ours[RESULT_Y].data, ((const int8_t[]){127, 72, 91, 0, 127, 64}), 6);
     for (size_t i = 0; i < sizeof dumps / sizeof dumps[0]; i++) {
         memcpy(s.theirs[RESULT_Y].data, dumps[i].y, 6);
-        struct diagnosis d = diagnosis_of(&s);
+        const struct diagnosis d = diagnosis_of(&s);
         assert_int_equal(d.admission.units, 2);
         assert_int_equal(d.admission.differing, dumps[i].differing);
         assert_int_equal(d.admission.wrong, dumps[i].wrong);
-        diagnosis_release(&d);
     }
     put(&s.theirs[RESULT_SCALE], 0, nextafterf(get(&s.ours[RESULT_SCALE], 0), 1)); /* no quotient gives this scale */
-    struct diagnosis d = diagnosis_of(&s);
+    const struct diagnosis d = diagnosis_of(&s);
     assert_int_equal(d.admission.wrong, 1);
-    diagnosis_release(&d);
     release_sample(&s);
 }
 
@@ -776,10 +766,9 @@ static void test_special_rows(void **unused)
         assert_int_equal(array_bits(&s.ours[RESULT_Y], 2 * row), 0);
         array_set_bits(&s.theirs[RESULT_Y], 2 * row, 127);
     }
-    struct diagnosis d = diagnosis_of(&s);
+    const struct diagnosis d = diagnosis_of(&s);
     assert_int_equal(d.admission.differing, 3);
     assert_int_equal(d.admission.wrong, 3);
-    diagnosis_release(&d);
     release_sample(&s);
 }
 
