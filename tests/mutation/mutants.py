@@ -49,6 +49,7 @@ FP = "src/fp_state.h"
 STATUS = "src/status.c"
 VIEW = "src/check/view.c"
 VIEW_H = "src/check/view.h"
+TYPES_DEF = "src/types.def"
 TYPE_H = "src/type.h"
 OVERLAP = "src/check/overlap.c"
 DLPACK = "include/npuquant/dlpack.h"
@@ -71,7 +72,7 @@ MUTANTS = [
     ("from integers: rows swapped in spite of groups", FROM, "!has_row_scale && !by_group", "!has_row_scale"),
     ("diagnosis: the channel of groups of rows", CALL, "group * call->columns + i % call->columns", "i % call->columns"),
     # dynamic_block_quant, and runs
-    ("ref: a block divides once", ELEMENT, "npuq_ref_mul(npuq_ref_div(1.0f, largest), y_dtype == NPUQ_REF_QUINT4X2 ? 7.0f : 127.0f)", "npuq_ref_div(y_dtype == NPUQ_REF_QUINT4X2 ? 7.0f : 127.0f, largest)"),
+    ("ref: a block divides once", ELEMENT, "npuq_ref_mul(npuq_ref_div(1.0f, largest), npuq_ref_dmax(y_dtype))", "npuq_ref_div(npuq_ref_dmax(y_dtype), largest)"),
     ("ref: min_scale does not limit the scale", ELEMENT, "p.scale > most ? most : p.scale", "p.scale"),
     ("block: 0 columns", BLOCK, "o->block < 1)", "o->block < 0)"),
     ("block: int4 of any length", BLOCK, "o->block % elements != 0 && o->block < columns", "false"),
@@ -120,8 +121,8 @@ MUTANTS = [
     ("ref: float16 subnormals one off", ELEMENT, "(127 - 15 + 1 - shift) << 23", "(127 - 15 - shift) << 23"),
     ("ref: float16 infinities finite", ELEMENT, "if (exponent == 31) {", "if (exponent == 32) {"),
     ("ref: maximum ignores the sign of zero", ELEMENT, "(v == range.hi && npuq_ref_to_bits(v) == 0)", "(v == range.hi && npuq_ref_to_bits(v) == 1)"),
-    ("ref: 254 steps", ELEMENT, "15.0f : 255.0f", "15.0f : 254.0f"),
-    ("ref: int4 offset from 8", ELEMENT, "7.0f : 127.0f;\n    const float steps", "8.0f : 127.0f;\n    const float steps"),
+    ("ref: 254 steps", ELEMENT, "2.0f * dmax + 1.0f", "2.0f * dmax"),
+    ("ref: DMAX of int4 is 8", ELEMENT, "7.0f : 127.0f", "8.0f : 127.0f"),
     ("ref: smallest scale inclusive of NaN", ELEMENT, "d > least ? d : least", "d <= least ? least : d"),
     ("ref: packed ties up", ELEMENT, "scale += 0xFFFu + ((scale >> 13) & 1u)", "scale += 0x1000u"),
     ("ref: packed subnormals kept", ELEMENT, "if (round_to_nearest && exponent == 0) {", "if (round_to_nearest && scale == 0) {"),
@@ -350,7 +351,7 @@ MUTANTS = [
     ("kernels: minimum of odd neighbours", SHORT_ROWS, "v_lower(v_even(c, d), v_odd(c, d))", "v_lower(v_odd(c, d), v_odd(c, d))"),
     ("kernels: NaN as a maximum alone", SHORT_ROWS, "is_nan(hi[r]) || is_nan(lo[r])", "is_nan(hi[r])"),
     ("kernels: least scale rounded up", SHORT_ROWS, "0x1.197998p-40f", "0x1.19799ap-40f"),
-    ("kernels: int4 divided by 1/7 rounded down", SHORT_ROWS, "0x1.24924ap-3f", "0x1.249248p-3f"),
+    ("kernels: 1 / DMAX rounded down", TYPE_H, "(DMAX) ? 1.0f / (DMAX)", "(DMAX) ? (1.0f - 0x1p-24f) / (DMAX)"),
     ("kernels: one form of the symmetric scale", SHORT_ROWS, "if (form == NPUQ_SYMMETRIC_INVERSE) {", "if (form == NPUQ_SYMMETRIC_INVERSE && int4) {"),
     ("kernels: values spread to whole vectors alone", PACKING, "for (size_t i = 0; i < n; i += LANES) {", "for (size_t i = 0; i < n - n % LANES || i == 0; i += LANES) {"),
     ("params: repeats counted from the start", PARAMS, "columns = params.repeat - params.phase_in_run;", "columns = params.repeat;"),
@@ -458,10 +459,10 @@ MUTANTS = [
     ("view: operands of any larger shape", VIEW_H, "same = tensor->shape[d] == shape[d];", "same = tensor->shape[d] >= shape[d];"),
     ("view: operands of any rank", VIEW_H, "!tensor || tensor->ndim == ndim;", "true;"),
     ("view: any executor", VIEW, "if (executor && !executor->parallel_for) {", "if (executor && !executor->parallel_for && false) {"),
-    ("type: float16 of 4 bytes", TYPE_H, "DO(FLOAT16, f16, FLOAT, 2, 0)", "DO(FLOAT16, f16, FLOAT, 4, 0)"),
-    ("type: four elements to a word", TYPE_H, "i4, INTEGER, 4, 3)", "i4, INTEGER, 4, 2)"),
-    ("type: bfloat16 is none of the floats", TYPE_H, "bf16, FLOAT, 2, 0)", "bf16, INTEGER, 2, 0)"),
-    ("type: int8 is a float", TYPE_H, "i8, INTEGER, 1, 0)", "i8, FLOAT, 1, 0)"),
+    ("type: float16 of 4 bytes", TYPES_DEF, "f16, 1, FLOAT, 16", "f16, 1, FLOAT, 32"),
+    ("type: four elements to a word", TYPES_DEF, "SIGNED, 4, 3,", "SIGNED, 4, 2,"),
+    ("type: bfloat16 is none of the floats", TYPES_DEF, "bf16, 27, FLOAT", "bf16, 27, SIGNED"),
+    ("type: int8 is a float", TYPES_DEF, "i8, 2, SIGNED", "i8, 2, FLOAT"),
     ("type: uint64 is no word", OPERATORS, "DO(INT64) DO(UINT64)", "DO(INT64)"),
     ("type: large numbers are float32", TYPE_H, "npuq_type_places[number] : 0]", "npuq_type_places[number] : 1]"),
     ("overlap: interleaving is overlapping", OVERLAP, "return solve(&e, (uint64_t)(b_span->last - a_span->first));", "return NPUQ_OVERLAP_FOUND;"),
@@ -532,7 +533,7 @@ MUTANTS = [
     ("words, AVX2: range of half of the lanes", AVX2, "#define QUARTERS(V)   _mm256_shuffle_epi32(V, 0x4E)", "#define QUARTERS(V)   (V)"),
     ("words, AVX2: later checks forgotten", AVX2, ": _mm256_min_epi16(a, b)", ": (a)"),
     ("words, without masks: the first lane beyond a tail left over", WITHOUT_MASKS, "for (size_t i = n; i < all; i++)", "for (size_t i = n + 1; i < all; i++)"),
-    ("words, without masks: a tail stores one more", WITHOUT_MASKS, "memcpy(p, chunk, (size)*n >> (log2));", "memcpy(p, chunk, ((size) * n >> (log2)) + 1);"),
+    ("words, without masks: a tail stores one more", WITHOUT_MASKS, "memcpy(p, chunk, (bits)*n / 8);", "memcpy(p, chunk, (bits)*n / 8 + 1);"),
     ("kernels: offsets of words above 255", X86, "MM(min_ps)(v_set(255.0f), t)", "t"),
     ("trans_quant_param: one tile of strided scales", PACK, "read_through && write_through && offsets_ready", "write_through && offsets_ready"),
 
