@@ -620,7 +620,7 @@ MUTANTS = [
     ("diagnosis: one element is an untouched tail", LAYOUTS, "(call->columns - from) * call->rows > 1", "from < call->columns"),
     ("diagnosis: a part of few elements", DIAGNOSE, "d->rivals.is_single || (is_sure && finding_score(best) >= -bits_of_rare)", "is_sure"),
     ("diagnosis: a part with what is right", PARTS, "        if (side->is_right[i]) {\n            return false;", "        if (side->is_right[i] && i > side->last) {\n            return false;"),
-    ("diagnosis: a part ends where something differs last", PARTS, "roundest(side->last + 1, most)", "side->last + 1"),
+    ("diagnosis: a part ends where something differs last", PARTS, "part_roundest(side->last + 1, most)", "side->last + 1"),
     ("diagnosis: untouched from a multiple of itself", LAYOUTS, "layout->from & (0 - layout->from)", "layout->from"),
     ("diagnosis: the highest is where the lowest is", STEPS, 'note_place(a, "hi is at", e->hi_at);', 'note_place(a, "hi is at", e->lo_at);'),
     ("diagnosis: a product that is fused shown rounded", STEPS, "in_sum && choice(a, STEP_SUM) == SUM_FUSED", "in_sum && choice(a, STEP_SUM) == SUM_FLOAT64"),
