@@ -68,9 +68,10 @@ bool test_choose_backend(size_t i)
 int test_rounds(int all)
 {
     const char *given = getenv("NPUQ_TEST_SHARE");
-    const int share = given ? atoi(given) : 1;
+    const char *times = getenv("NPUQ_TEST_TIMES");
+    const int share = given && atoi(given) > 1 ? atoi(given) : 1;
 
-    return share > 1 ? (all + share - 1) / share : all;
+    return (all * (times ? atoi(times) : 1) + share - 1) / share;
 }
 
 void test_reseed(uint64_t number)

@@ -23,7 +23,7 @@
 void test_seed(void);
 /* Restarts the source from the seed and a number, so that one case can be run by itself. */
 void test_reseed(uint64_t number);
-/* Returns all, or with NPUQ_TEST_SHARE=N the Nth part, for emulators. */
+/* Returns all, or with NPUQ_TEST_SHARE=N the Nth part, for emulators; with NPUQ_TEST_TIMES=N so many times more. */
 int test_rounds(int all);
 uint64_t test_random(void);
 size_t test_below(size_t end);                     /* 0..end-1 */
