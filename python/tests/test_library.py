@@ -159,9 +159,10 @@ def test_imports_run_one_way():
     paths = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).replace(".__init__", ""): path
              for path in PACKAGE.parent.glob("npuquant*/**/*.py*")
              if path.suffix in (".py", ".pyi") and path.stem != "__main__"}
-    graph = {name: set(imports(ast.parse(path.read_text("utf-8")), name.split(".")[:None if path.stem == "__init__" else -1],
-                               paths.keys()))
-             for name, path in paths.items()}
+    graph = {}
+    for name, path in paths.items():
+        package = name.split(".")[:None if path.stem == "__init__" else -1]
+        graph[name] = set(imports(ast.parse(path.read_text("utf-8")), package, paths.keys()))
     assert graph["npuquant.torch"] > {"npuquant._torch.declared", "npuquant._native"}
     graphlib.TopologicalSorter(graph).prepare()
 
