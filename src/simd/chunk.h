@@ -114,12 +114,8 @@ INLINE vchunk load_x(npuq_type x_type, const char *x, size_t n, bool tail)
     case NPUQ_TYPE_BFLOAT16: return tail ? chunk_load_tail_bf16(x, n) : chunk_load_bf16(x);
     case NPUQ_TYPE_INT8: return tail ? chunk_load_tail_i8(x, n) : chunk_load_i8(x);
     case NPUQ_TYPE_QUINT4X2: return tail ? chunk_load_tail_i4(x, n) : chunk_load_i4(x);
-    case NPUQ_TYPE_INT32: /* stays integers, to which a bias is added first */
-    case NPUQ_TYPE_UINT8:
-    case NPUQ_TYPE_INT64:
-    case NPUQ_TYPE_UINT64: break;
+    default: __builtin_unreachable(); /* int32 stays integers, to which a bias is added first */
     }
-    __builtin_unreachable();
 }
 
 enum { LINE = 64 };
@@ -221,11 +217,9 @@ INLINE store_check store_y(npuq_type y_type, char *y, vchunk t, size_t n, bool u
 
     switch (y_type) {
         EACH_ROW_TYPE(STORE)
-    case NPUQ_TYPE_INT64:
-    case NPUQ_TYPE_UINT64: break;
+    default: __builtin_unreachable();
     }
 #undef STORE
-    __builtin_unreachable();
 }
 
 INLINE store_check store_flipped(char *y, vchunk t, uint8_t flip, size_t n, bool unpack_order, stores how)

@@ -358,14 +358,14 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
         function = function_of(kept.name)
         arguments = {**dict(zip(inspect.signature(function).parameters, kept.arguments[:-2])),
                      "dtype": facts["results"][0]["dtype"]}
-    call = remainder.Call(function, arguments, ours, OPERATORS[facts["operator"]])
+    call = remainder.Call(function, arguments, ours, kept.result.name, OPERATORS[facts["operator"]])
     return Diagnosis(_conclude(facts, call, arrays))
 
 
 def _conclude(facts: Mapping[str, Any], call: remainder.Call,
               actual: Sequence[Optional[np.ndarray]]) -> Mapping[str, Any]:
     """With words for what the dump holds. Words for all that differs are better than a finding that leaves a part."""
-    words = elsewhere.words(facts, call, actual) if facts["verdict"] in ("none", "partly") else []
+    words = elsewhere.words(call, actual) if facts["verdict"] in ("none", "partly") else []
     if words and facts["verdict"] == "partly":
         found = _conclude({**facts, "verdict": "none", "element": {**facts["element"], "hypothesis": None},
                            "remainder": {**facts["remainder"], "expected": (None,) * 3}}, call, actual)

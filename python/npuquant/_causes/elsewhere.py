@@ -11,7 +11,7 @@ from npuquant_facts.dtypes import TYPES
 from .._operators import npu_quantize
 from .._tensors import arrays
 from .remainder import LEAST_HELD, Call, Scales, Word, are_same, lines_of, values_of
-from .reports import Facts, lines_text
+from .reports import lines_text
 
 #: Values at most that are made for all groups.
 _MOST_MADE = 2**24
@@ -180,15 +180,14 @@ def _group_words(call: Call, dtype: str, theirs: Sequence[Optional[np.ndarray]],
     yield Word("groups-elsewhere", f"{text[0].upper()}{text[1:]}.", True, numbers)
 
 
-def words(facts: Facts, call: Call, actual: Sequence[Optional[np.ndarray]]) -> List[Word]:
+def words(call: Call, actual: Sequence[Optional[np.ndarray]]) -> List[Word]:
     """All that explain every element that differs from the library's results.
 
-    facts: of _native; actual: the dump's results, with None for what is not compared."""
+    actual: the dump's results, with None for what is not compared."""
     y = call.ours[0]
     if y.ndim < 2 or not y.size:
         return []
-    dtypes = {result["name"]: result["dtype"] for result in facts["results"]}
-    dtype = dtypes.get("y", "quint4x2" if y.dtype == np.int32 else y.dtype.name)
+    dtype = call.dtype
     with np.errstate(all="ignore"):
         ours = _in_rows(dtype, tuple(call.ours))
         given = _in_rows(dtype, tuple(b if a is None else a for a, b in zip(actual, call.ours)))

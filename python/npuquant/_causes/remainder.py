@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Seq
 
 import numpy as np
 
-from npuquant_facts.dtypes import TYPES
+from npuquant_facts.dtypes import TYPES, WORDS
 from npuquant_facts.operators import Operator
 
 from .._tensors import NAMES, arrays, from_float, to_float, unpacked
@@ -24,6 +24,7 @@ class Call(NamedTuple):
     function: Callable[..., Any]  # of the package
     arguments: Mapping[str, Any]
     ours: Sequence[np.ndarray]  # its results
+    dtype: str  # of the first one
     operator: Operator  # whose steps these are the results of
 
 
@@ -452,7 +453,8 @@ def _offset_clue(call: Call, y: Matrix) -> Iterator[str]:
 
     theirs, expected = map(by_channel, (y.theirs, y.expected))
     units = to_float(scales) if "READS_NARROW" in call.operator.traits else 1
-    middle = TYPES[y.dtype].most / 2 if TYPES[y.dtype].kind == "UNSIGNED" else 0  # of the range, where values saturate least
+    kind_of_y = TYPES[y.dtype]
+    middle = kind_of_y.most / 2 if kind_of_y.kind == "UNSIGNED" else 0  # of the range, where values saturate least
     nearest = np.where(np.isfinite(theirs - expected), abs(theirs - middle), np.inf).argmin(axis=0)
     apart = (theirs - expected)[nearest, np.arange(channels)]
     offsets = np.nan_to_num(np.rint(apart / units)).astype(np.float32)
@@ -588,7 +590,7 @@ def _clues(facts: Facts, call: Call, results: Sequence[Matrix]) -> Iterator[str]
         if result.name == "y":
             yield from _tile_clue(result.differs)
     for result in results:
-        if result.dtype not in ("int64", "uint64"):
+        if result.dtype not in WORDS:
             yield from _value_clues(facts, result)
     for result in results:
         if result.name == "y" and not facts["remainder"]["expected"][0]:

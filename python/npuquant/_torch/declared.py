@@ -16,6 +16,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 import torch
 from torch import Tensor
 
+from npuquant_facts.dtypes import TYPES
+
 from .._arguments import (_PRODUCTS_ON_DEVICE, ArgumentError, ArgumentTypeError, _ceiling, _check_product_types,
                           _dimensions, _expect, _of, _one_of, _shape, _shapes, _type_of, is_transposed, listed,
                           names_operator, shown)
@@ -78,10 +80,11 @@ def _computed(function: Callable[..., Any], a: Any, **more: Any) -> Results:
 def _quantised(x: Tensor, shape: Sequence[int], argument: str, dtype: Any, default: str = "int8") -> Tensor:
     """A result of that shape: int4 in words of eight, 4-bit floating point in bytes of two."""
     name = _name(argument, dtype, default)
-    per_element = 8 if name in ("int4", "quint4x2") else _BYTES.get(name, 1)
+    words = TYPES.get("quint4x2" if name == "int4" else name)
+    per_element = words.elements if words else _BYTES.get(name, 1)
     _expect(shape[-1] % per_element == 0, argument, f"is {name}, with {per_element} elements in each stored one; "
             f"expected a last dimension that is a multiple of {per_element}, not {shape[-1]}")
-    stored = torch.int32 if per_element == 8 else _stored(argument, name)
+    stored = _stored(argument, words.stored if words and words.elements > 1 else name)
     return x.new_empty((*shape[:-1], shape[-1] // per_element), dtype=stored)
 
 

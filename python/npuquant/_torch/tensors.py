@@ -14,7 +14,7 @@ from .._tensors import FLOATING, INPUTS, Maker, Unknown
 
 _BITS = FLOATING["bfloat16"].dtype
 _OF_NUMPY = {result.dtype: getattr(torch, result.name) for result in INPUTS.values()
-             if hasattr(torch, result.name) and result.name != "quint4x2"}
+             if hasattr(torch, result.name) and result.elements == 1}
 _UINT16 = getattr(torch, "uint16", None)
 
 
