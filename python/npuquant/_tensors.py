@@ -71,9 +71,9 @@ FLOAT4 = ("float4_e2m1fn_x2", "float4_e1m2fn_x2")  # two in a byte
 _ELSEWHERE = {*_NUMBERS.values(), *DEVICE_TYPES.values()} - {*_NAMED, "int4", "qint8", "quint8", "qint32"}
 
 
-def to_float(array: np.ndarray) -> np.ndarray:
-    """float32 of a floating-point array, or of the bits of bfloat16."""
-    if array.dtype == np.uint16:
+def to_float(array: np.ndarray, name: Optional[str] = None) -> np.ndarray:
+    """float32 of a floating-point array, or of the bits of bfloat16. The array says its type, or the name."""
+    if (name or NAMES.get(array.dtype)) == "bfloat16":
         return (array.astype(np.uint32) << 16).view(np.float32)
     return array.astype(np.float32, copy=False)
 

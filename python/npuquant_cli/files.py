@@ -295,7 +295,7 @@ def _array_of(layout: _Layout, data: Any) -> np.ndarray:
 
 def _values(array: np.ndarray, dtype: str) -> np.ndarray:
     """Integers as they are, and floats as float32, which has the values of all float types."""
-    return to_float(array) if dtype in FLOATS else array
+    return to_float(array, dtype) if dtype in FLOATS else array
 
 
 def _of_values(values: np.ndarray, dtype: str) -> np.ndarray:

@@ -2,6 +2,7 @@
 """What is known of the types of elements."""
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, Sequence, Tuple
 
 from ._rows import TYPES as _TYPES
@@ -40,6 +41,17 @@ class Type(NamedTuple):
     def infinity(self) -> int:
         """The bits of infinity, above which are those of NaN."""
         return (1 << self.bits - 1) - (1 << self.mantissa)
+
+    def value(self, bits: int) -> float:
+        """The value of a floating-point type with these bits."""
+        size, one = bits & (1 << self.bits - 1) - 1, 1 << self.mantissa
+        if size >= self.infinity:
+            value = math.inf if size == self.infinity else math.nan
+        else:
+            exponent = size >> self.mantissa
+            unit = max(exponent, 1) - (self.infinity >> self.mantissa + 1) - self.mantissa
+            value = math.ldexp(size % one + one * (exponent > 0), unit)
+        return -value if bits >> self.bits - 1 else value
 
 
 TYPES = {name: Type._make((name, number, kind, bits, 1 << log2_elements, *rest))

@@ -72,7 +72,7 @@ def are_same(name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _numbers(dtype: str, values: np.ndarray) -> np.ndarray:
-    return (to_float(values) if dtype == "bfloat16" else values).astype(np.float64)
+    return (to_float(values, dtype) if TYPES[dtype].is_float else values).astype(np.float64)
 
 
 def float_orders(values: np.ndarray) -> np.ndarray:

@@ -39,21 +39,12 @@ def _plural(count: int, unit: str) -> str:
 
 
 
-def _float(dtype: str, bits: int) -> float:
-    """The value of a floating-point type with these bits."""
-    if dtype == "float16":
-        value, = struct.unpack("<e", struct.pack("<H", bits))
-    else:
-        value, = struct.unpack("<f", struct.pack("<I", bits << 16 if dtype == "bfloat16" else bits))
-    return float(value)
-
-
 def format_value(dtype: str, bits: int) -> str:
     """An element of a result: an integer; a float with its bits; a word's bits."""
     kind = TYPES["int64" if dtype == "count" else dtype]
     if kind.is_float:
         size, digits = kind.bits, math.ceil(1 + (kind.mantissa + 1) * math.log10(2))  # which tell its values apart
-        value = _float(dtype, bits)
+        value = kind.value(bits)
         sign = "-" if value != value and bits >> (size - 1) else ""
         return f"{sign}{value:.{digits}g} (0x{bits:0{size // 4}X})"
     if kind.kind == "SIGNED" or dtype == "count":
@@ -70,7 +61,7 @@ def _number(value: float) -> str:
         bits, = struct.unpack("<I", struct.pack("<f", value))
     except OverflowError:
         return f"{value:.17g}"
-    return f"{value:.9g} (0x{bits:08X})" if _float("float32", bits) == value else f"{value:.17g}"
+    return f"{value:.9g} (0x{bits:08X})" if TYPES["float32"].value(bits) == value else f"{value:.17g}"
 
 
 def _indices(index: Iterable[int]) -> str:
