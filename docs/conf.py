@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sphinx makes the site from the pages as a forge shows them, and from what Doxygen reads in the headers. Its source is
-a folder of the build, with links to the pages, and with the pages of the API, which prepare() writes."""
+a folder of the build, with links to the pages, and with the pages of the API, which prepare() writes. A page's line that
+ends with the comment `site: ...` is for readers of the forge: the site has in its place what the comment says."""
+import json
 import pathlib
 import re
 import shutil
@@ -9,6 +11,7 @@ import subprocess
 import furo
 from docutils import nodes
 from sphinx import addnodes
+from sphinx.errors import SphinxError
 from sphinx.util.nodes import make_refnode
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
@@ -88,8 +91,39 @@ def prepare(app, config):
             (folder / f"api/{group}.md").write_text(page, encoding="utf-8")
 
 
+def hypotheses(app):
+    """The cells of the table. quant-matmul shares the hypotheses of dequant and requant, and has others."""
+    command = [pathlib.Path(app.srcdir).parent / "npuquant", "hypotheses", "--json"]
+    entries = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    operators = [[name for name in entry["operators"] if entry["operators"] == [name] or name != "quant-matmul"]
+                 for entry in entries]
+    every = max(operators, key=len)
+    return [[entry["name"], entry["what"], entry["advice"], "all" if names == every else ", ".join(names)]
+            for entry, names in zip(entries, operators)]
+
+
+def hypotheses_table(app):
+    lines = ["| hypothesis | the kernel ... | what to do | operators |", "|---|---|---|---|"]
+    for name, what, advice, operators in hypotheses(app):
+        words = [re.sub(r"[|<*]", r"\\\g<0>", text) for text in (what, advice)]
+        names = operators if operators == "all" else re.sub(r"[\w-]+", r"`\g<0>`", operators)
+        lines.append(f"| `{name}` | {words[0]} | {words[1]} | {names} |")
+    return "\n".join(lines)
+
+
+def check_table(app, doctree):
+    """The page must show all hypotheses, with the words of the command: Markdown may take some for markup."""
+    if app.env.docname == "docs/hypotheses":
+        rows = [row for body in doctree.findall(nodes.tbody) for row in body]
+        if [[cell.astext() for cell in row] for row in rows] != hypotheses(app):
+            raise SphinxError("docs/hypotheses.md: the table differs from the list of npuquant hypotheses --json")
+
+
 def read(app, docname, source):
-    """Lets links to headers lead to their pages. Adds the menu, the lists of docs/README.md, to the first page."""
+    """Makes what only the site has. Lets links to headers lead to their pages. Adds the menu, the lists of
+    docs/README.md, to the first page."""
+    source[0] = re.sub(r"^.*<!-- site: (.*) -->$", lambda line: hypotheses_table(app) if line[1] == "hypotheses" else
+                       line[1], source[0], flags=re.MULTILINE)
     source[0] = re.sub(r"\]\((../)*include/npuquant/(\w+)\.h\)", r"](/api/\2.md)", source[0])
     if docname == root_doc:
         source[0] += toctree(["All pages <docs/README>"])
@@ -125,5 +159,6 @@ def finish(app, exception):
 def setup(app):
     app.connect("config-inited", prepare)
     app.connect("source-read", read)
+    app.connect("doctree-read", check_table)
     app.connect("doctree-resolved", link_names)
     app.connect("build-finished", finish)

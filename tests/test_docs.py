@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The documentation's numbers. Runs every example of the operators' pages and of the pages about differing kernels, and
-compares the output. Compares the error tables with all messages of the library, the table of hypotheses with the
-command's, and lists of operators, functions and files with what there is.
+compares the output. Compares the error tables with all messages of the library, and lists of operators, functions and
+files with what there is.
 
 doctest runs a page's `pycon` blocks in order, in one empty folder; the commands of `console` blocks run there, too, and
 their output is compared, except measured times. A `python` block that begins with a file's name in a comment is written
@@ -44,7 +44,6 @@ ERRORS = {
 }
 
 BLOCK = re.compile(r"^```(pycon|console|python|c)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
-HYPOTHESES = re.compile(r"^\| hypothesis \| .*\n(?:\|.*\n)*", re.MULTILINE)
 MEASURED = re.compile(r"backend \w+, \d+ threads?, \S+ s, \S+ \w+/s")
 
 
@@ -91,18 +90,6 @@ def run_doctest(block, page, variables):
     return "".join(report)
 
 
-def hypotheses_table():
-    """The hypotheses that `npuquant hypotheses` lists. quant-matmul shares those of dequant and requant, and has others."""
-    listed = subprocess.run(["npuquant", "hypotheses", "--json"], stdout=subprocess.PIPE, check=True, timeout=60).stdout
-    lines = ["| hypothesis | the kernel ... | what to do | operators |", "|---|---|---|---|"]
-    for entry in json.loads(listed):
-        operators = [f"`{name}`" for name in entry["operators"] if name != "quant-matmul" or len(entry["operators"]) == 1]
-        words = [re.sub(r"[|<*]", r"\\\g<0>", entry[key]) for key in ("what", "advice")]
-        names = "all" if len(operators) == len(OPERATORS) + 1 else ", ".join(operators)  # row-quant, too
-        lines.append(f"| `{entry['name']}` | {words[0]} | {words[1]} | {names} |")
-    return "\n".join(lines) + "\n"
-
-
 def run_page(page):
     """The corrected page, the problems with its Python, and the number of blocks run."""
     problems = []
@@ -137,7 +124,6 @@ def run_page(page):
         try:
             with np.printoptions():  # a page may set its own
                 text = BLOCK.sub(run_block, read(DOCS, page))
-            text, counts["table"] = HYPOTHESES.subn(lambda match: hypotheses_table(), text)
         finally:
             os.chdir(before)
     return text, problems, counts
@@ -153,7 +139,6 @@ class Examples(unittest.TestCase):
                 self.assertEqual(problems, [])
                 self.assertGreater(counts["console"], 0)
                 self.assertEqual(counts["pycon"] > 0, page in OPERATOR_PAGES)
-                self.assertEqual(counts["table"], page == "hypotheses.md")
                 self.assertEqual(MEASURED.sub("", read(DOCS, page)), MEASURED.sub("", text))
 
     def test_readme(self):
