@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sphinx makes the site from the pages as a forge shows them, and from what Doxygen reads in the headers. Its source is
-a folder of the build, with links to the pages, and with the pages of the API, which prepare() writes. A page's line that
+a folder of the build, with links to the pages, and with the API and pictures that prepare() makes. A page's line that
 ends with the comment `site: ...` is for readers of the forge: the site has in its place what the comment says."""
 import json
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import furo
 from docutils import nodes
@@ -76,7 +77,9 @@ def prepare(app, config):
             (folder / name).symlink_to(SOURCE / name)
     subprocess.run(["doxygen", "-"], input=DOXYFILE.format(source=SOURCE, output=folder), encoding="utf-8", check=True)
     config.breathe_projects = {"npuquant": str(folder / "xml")}
-    shutil.rmtree(folder / "api", ignore_errors=True)
+    for name in ("api", "pictures"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    subprocess.run([sys.executable, SOURCE / "bench/page", "--pictures", folder / "pictures"], check=True)
     (folder / "api").mkdir()
     for path in (SOURCE / "include/npuquant").glob("*.h"):
         groups = re.findall(r"@defgroup api_(\w+) (.*)", path.read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The performance pages have the tables and pictures that bench/page makes of bench/results, and bench/page makes a
-result file of measurements. NPUQ_SOURCE is the folder of the source; otherwise the folder above."""
+"""The performance pages have the tables that bench/page makes of bench/results, bench/page draws the pictures that they
+name, and makes a result file of measurements. NPUQ_SOURCE is the folder of the source; otherwise the folder above."""
 import json
 import os
 import pathlib
@@ -16,12 +16,12 @@ import xml.etree.ElementTree
 SOURCE = os.path.abspath(os.environ.get("NPUQ_SOURCE") or os.path.join(os.path.dirname(__file__), os.pardir))
 PAGES = ("docs/performance.md", "docs/performance-method.md")
 # Of each machine: the other files of bench/results are tables.
-PICTURES = [f"docs/images/performance-{path.stem}.svg"
-            for path in sorted(pathlib.Path(SOURCE, "bench", "results").glob("*.json"))
-            if json.loads(path.read_text(encoding="utf-8"))["schema"] == "npuquant-results-1"]
+PICTURES = {f"{path.stem}.svg" for path in pathlib.Path(SOURCE, "bench", "results").glob("*.json")
+            if json.loads(path.read_text(encoding="utf-8"))["schema"] == "npuquant-results-1"}
 CPU = "A Vendor(R) 3000 (family 1, model 2)"
 FILE = "bench/results/a-vendor-3000-family-1-model-2.json"
-PICTURE = "docs/images/performance-a-vendor-3000-family-1-model-2.svg"
+PICTURE = "a-vendor-3000-family-1-model-2.svg"
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def run(kind, who, ns, ratio):
@@ -62,8 +62,8 @@ class Performance(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.tree = pathlib.Path(folder.name)
         shutil.copytree(os.path.join(SOURCE, "bench", "results"), self.tree / "bench" / "results")
-        (self.tree / "docs" / "images").mkdir(parents=True)
-        for name in ("bench/page", *PAGES, *PICTURES):
+        (self.tree / "docs").mkdir()
+        for name in ("bench/page", *PAGES):
             shutil.copy(os.path.join(SOURCE, name), self.tree / name)
         self.write("bench.json", lines_of(BENCH))
         self.write("peers.json", json.dumps(PEERS))
@@ -81,23 +81,26 @@ class Performance(unittest.TestCase):
         self.assertEqual(done.returncode, status, done.stderr)
         return done.stderr if status else done.stdout
 
+    def pictures(self):
+        """By their names, those that bench/page draws."""
+        self.page("--pictures", "pictures")
+        return {path.name: xml.etree.ElementTree.parse(path).getroot() for path in (self.tree / "pictures").iterdir()}
+
     def test_pages_are_made(self):
-        """The pages and pictures in the source are what bench/page writes. It notices a table and a picture that differ,
-        a picture that is missing, and one of no machine."""
+        """The pages in the source are what bench/page writes, and it notices a table that differs."""
         self.page("--check")
-        files = (*PAGES, *PICTURES)
-        before = [self.read(name) for name in files]
-        self.assertEqual({path.name for path in pathlib.Path(SOURCE, "docs", "images").glob("perf*")},
-                         {os.path.basename(name) for name in PICTURES})
+        before = [self.read(name) for name in PAGES]
         self.write(PAGES[0], re.sub(r"(\| quantize, .*)[0-9]", r"\1", before[0], count=1))
-        self.write(PICTURES[0], self.read(PICTURES[0]).replace("npuquant<", "other<"))
-        (self.tree / PICTURES[1]).unlink()
-        self.write(PICTURE, "")
-        self.assertEqual(sorted(self.page("--check", status=1).splitlines()), sorted(
-            f"{name}: bench/page makes another one of bench/results" for name in (PAGES[0], *PICTURES[:2], PICTURE)))
+        self.assertEqual(self.page("--check", status=1), f"{PAGES[0]}: bench/page makes another one of bench/results\n")
         self.page()
-        self.assertEqual([self.read(name) for name in files], before)
-        self.assertFalse((self.tree / PICTURE).exists())
+        self.assertEqual([self.read(name) for name in PAGES], before)
+
+    def test_pictures_are_made(self):
+        """Each machine has a picture, and the page names it for the site."""
+        drawn = {name: picture.find(f"{SVG}title").text.split(":")[0] for name, picture in self.pictures().items()}
+        self.assertEqual(drawn.keys(), PICTURES)
+        named = re.findall(r"^The site .* <!-- site: !\[(.*): .*\]\(/pictures/(.*)\) -->\n", self.read(PAGES[0]), re.M)
+        self.assertEqual(sorted(named), sorted((machine, name) for name, machine in drawn.items()))
 
     def test_record(self):
         """A line for each case, of all measurements; a failed case has none; and the machine is on the page. --show
@@ -127,7 +130,7 @@ class Performance(unittest.TestCase):
         self.assertIn("NumPy (3.1, 2030-01-03, 12)", page)
         self.assertIn("| quantize, float32 | 50 (**0.20**) |  | 3 (**0.90**) |  |\n", page)
         self.assertIn("| not found | 2 | 0.20 |\n", page)
-        self.assertIn(f"]({PICTURE.removeprefix('docs/')})\n", page)
+        self.assertIn(f" <!-- site: ![{CPU}: parts of the limit](/pictures/{PICTURE}) -->\n", page)
         self.page("--check")
         shown = self.page("--show", FILE)
         self.assertIn("| Other |  |  | 1.20 (0.90 to 1.50) |  | 1 of 2 |\n", shown)
@@ -138,14 +141,13 @@ class Performance(unittest.TestCase):
     def test_picture(self):
         """A bar is as long as the part of the limit, and what has no limit has no bar."""
         self.page("--record", "bench.json", "outside.csv")
-        picture = xml.etree.ElementTree.fromstring(self.read(PICTURE))
-        name = "{http://www.w3.org/2000/svg}"
+        picture = self.pictures()[PICTURE]
         self.assertEqual(picture.get("role"), "img")
-        self.assertIn(CPU, picture.find(f"{name}title").text)
-        texts = ["".join(text.itertext()).strip() for text in picture.iter(f"{name}text")]
+        self.assertIn(CPU, picture.find(f"{SVG}title").text)
+        texts = ["".join(text.itertext()).strip() for text in picture.iter(f"{SVG}text")]
         self.assertEqual([text for text in texts if re.match(r"[01]\.", text)], ["0.91", "1.01 Other"])
         widths = {bar.get("class"): float(bar.get("width"))
-                  for bar in picture.iter(f"{name}rect") if float(bar.get("width")) > 11}
+                  for bar in picture.iter(f"{SVG}rect") if float(bar.get("width")) > 11}
         self.assertAlmostEqual(widths["ours"] / widths["faster"], 0.9, delta=0.03)
 
     def test_words_of_a_file_are_kept(self):
