@@ -118,11 +118,13 @@ def _results(*names: str) -> Results:
     return {**named, **quantised, **int4, **types}
 
 
-QUANTISED = _results("int8", "uint8", "int32", "quint4x2")
+def _results_of(operator: str) -> Results:
+    return _results(*OPERATORS[operator].results[0].types)
+
+
+QUANTISED, FLOATING, REQUANTISED = map(_results_of, ("quantize", "anti_quant", "requant"))
 INT8 = _results("int8")
 ON_DEVICE = _results("int8", "quint4x2")  # what it makes with scales that it finds from the data
-FLOATING = _results("float16", "bfloat16", "float32")
-REQUANTISED = _results("int8", "float16")
 PRODUCTS = _results("int8", "float16", "bfloat16", "float32", "int32")
 INPUTS = _results(*_NAMED)
 # What may be said of x of npu_anti_quant(). torch_npu.int4, a number, is no type of a result on the device.
