@@ -78,7 +78,7 @@ bool run_call(held_call *call, PyObject *threads);
 /* An int32; false is an exception that begins with the name. */
 bool take_int32(const char *name, PyObject *value, int32_t *number);
 
-/* ---- _causes/cause.c: from a difference to its cause ------------------------------------------------------------------- */
+/* ---- _causes/cause.c: from a difference to its cause ------------------------------------------------------------- */
 
 /* Ends with a null entry. */
 extern PyMethodDef cause_methods[];
