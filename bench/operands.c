@@ -273,6 +273,7 @@ void operands_free(struct operands *o)
 #define INPUT(name, NAME, ROLE, ...)  , FROM_##ROLE
 #define OUTPUT(name, NAME, ROLE, ...) , TO_##ROLE
 #define OPTION(name, NAME, type)      , THE_##NAME
+#define OPTION_STRUCTURE              BY_ADDRESS
 #define ARGUMENTS(name)               ARGUMENTS_##name(INPUT, INPUT, INPUT, OUTPUT, OPTION)
 #define CALL_WITH(name)               call ? npuq_prepare_##name(call ARGUMENTS(name)) : APPLY(npuq_##name, ARGUMENTS(name), executor)
 #define CALL_WITHOUT(name)            call ? NPUQ_ERROR_ARGUMENT : APPLY(npuq_##name, ARGUMENTS(name))

@@ -17,6 +17,7 @@ static const npuq_tensor *get(const test_call *c, enum slot slot)
 
 #define TENSOR(name, NAME, ...)  , get(c, NAME)
 #define CHOICE(name, NAME, type) , c->name
+#define CHOICE_STRUCTURE         BY_ADDRESS
 #define GIVEN(name)              ARGUMENTS_##name(TENSOR, TENSOR, TENSOR, TENSOR, CHOICE)
 
 npuq_status test_call_run(const test_call *c)

@@ -50,6 +50,7 @@ static PyObject *type_error;
 #define AT(name, NAME, ...)         at_##name,
 #define TENSOR(name, NAME, ...)     , a->tensor[at_##name]
 #define NUMBER_OF(name, NAME, type) , (type) _Generic((type)0, float : a->real, default : a->number)[at_##name]
+#define NUMBER_OF_STRUCTURE         BY_ADDRESS
 #define GIVEN(name)                 ARGUMENTS_##name(TENSOR, TENSOR, TENSOR, TENSOR, NUMBER_OF)
 #define RUN_WITH(name)              APPLY(library.npuq_##name, GIVEN(name), a->executor)
 #define RUN_WITHOUT(name)           APPLY(library.npuq_##name, GIVEN(name))
