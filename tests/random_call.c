@@ -39,6 +39,13 @@ static bool make_rows(struct random_call *random, const npuq_tensor *x, size_t (
            NPUQ_OK;
 }
 
+static void copy_results(struct random_call *random)
+{
+    for (int r = 0; r < call_results(&random->call); r++) {
+        assert_true(array_copy(&random->dump[r], &random->results[r]));
+    }
+}
+
 static enum test_operator operator_of(unsigned op)
 {
     enum test_operator number = 0;
@@ -85,6 +92,7 @@ struct random_call random_call_of(unsigned op, const npuq_tensor *const operands
         }
     }
     assert_int_equal(test_call_run(&c), NPUQ_OK);
+    copy_results(&made);
     return made;
 }
 
@@ -100,6 +108,9 @@ bool random_call_make(struct random_call *random, unsigned op, size_t (*choose)(
         *random = (struct random_call){.results = {{0}}};
         const bool made = make_rows(random, &c->tensors[X], choose);
         test_free_drawing(&d);
+        if (made) {
+            copy_results(random);
+        }
         return made;
     }
     const bool accepted = test_call_run(c) == NPUQ_OK;
@@ -119,14 +130,29 @@ bool random_call_make(struct random_call *random, unsigned op, size_t (*choose)(
                                          .block = c->block,
                                          .min_scale = c->min_scale,
                                          .y_dtype = c->tensors[Y].dtype};
-    assert_true(!accepted || call_make(&random->call, op, operands, &options));
+    if (accepted) {
+        assert_true(call_make(&random->call, op, operands, &options));
+        copy_results(random);
+    }
     test_free_drawing(&d);
     return accepted;
+}
+
+void random_call_predict(struct random_call *random, const struct variant *variant)
+{
+    for (int r = 0; r < call_results(&random->call); r++) {
+        struct predictor p = {.call = &random->call, .variant = variant};
+
+        for (size_t i = 0; i < random->dump[r].count; i++) {
+            array_set_bits(&random->dump[r], i, predict(&p, (enum result)r, i, NULL));
+        }
+    }
 }
 
 void random_call_release(struct random_call *random)
 {
     for (int r = 0; r < RESULTS; r++) {
+        array_release(&random->dump[r]);
         array_release(&random->results[r]);
     }
     call_release(&random->call);

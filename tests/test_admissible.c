@@ -7,7 +7,6 @@
 
 #include <diagnose.h>
 #include <hypotheses.h>
-#include <predict.h>
 #include <ref/npuq_ref_element.h>
 
 #include <math.h>
@@ -18,12 +17,6 @@ static const npuq_dtype floats[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16};
 static const npuq_dtype symmetric[] = {NPUQ_INT8, NPUQ_QUINT4X2, NPUQ_UINT8};
 
 enum { ROWS = 48, COLS = 64, COUNT = ROWS * COLS };
-
-struct sample {
-    struct call call;
-    struct array ours[RESULTS];
-    struct array theirs[RESULTS];
-};
 
 static struct array make_array(npuq_dtype dtype, size_t count)
 {
@@ -41,35 +34,12 @@ static float get(const struct array *array, size_t i)
     return npuq_ref_load(array->data, (npuq_ref_dtype)array->dtype, i);
 }
 
-/* A call, and a dump like its results. */
-static struct sample make_sample(unsigned op, const npuq_tensor *const operands[OPERANDS],
-                                 const struct call_options *options)
-{
-    const struct random_call made = random_call_of(op, operands, options);
-    struct sample s = {.call = made.call};
-
-    memcpy(s.ours, made.results, sizeof s.ours);
-    for (int r = 0; r < call_results(&s.call); r++) {
-        assert_true(array_copy(&s.theirs[r], &s.ours[r]));
-    }
-    return s;
-}
-
-static void release_sample(struct sample *s)
-{
-    for (int r = 0; r < RESULTS; r++) {
-        array_release(&s->ours[r]);
-        array_release(&s->theirs[r]);
-    }
-    call_release(&s->call);
-}
-
 /* What a diagnosis says, without the arrays that it points to. */
-static struct diagnosis diagnosis_of(const struct sample *s)
+static struct diagnosis diagnosis_of(const struct random_call *s)
 {
     struct diagnosis diagnosis;
 
-    assert_true(diagnose(&s->call, s->ours, s->theirs, test_one_in(2) ? &test_shuffled_executor : NULL, &diagnosis));
+    assert_true(diagnose(&s->call, s->results, s->dump, test_one_in(2) ? &test_shuffled_executor : NULL, &diagnosis));
     const struct diagnosis said = diagnosis;
     diagnosis_release(&diagnosis);
     return said;
@@ -133,7 +103,7 @@ struct quantize_types {
 };
 
 /* x lies near ties of its quotients; an int32 y is large. */
-static struct sample make_quantize(const struct quantize_types *t)
+static struct random_call make_quantize(const struct quantize_types *t)
 {
     const size_t channels = t->one_scale ? 1 : COLS;
     const struct array x = make_array(t->x, 2 * COUNT);
@@ -154,7 +124,7 @@ static struct sample make_quantize(const struct quantize_types *t)
         const float tie = t->y == NPUQ_INT32 ? (float)test_between(-0x7FFFFF, 0x7FFFFF) * 8 : near_tie(t->y);
         put(&x, i, tie * get(&scales, t->one_scale ? 0 : i % COLS));
     }
-    const struct sample s = make_sample(QUANTIZE, operands, &options);
+    const struct random_call s = random_call_of(QUANTIZE, operands, &options);
     free(x.data);
     free(scales.data);
     free(zeros.data);
@@ -167,42 +137,42 @@ static float divide(float a, float b, int units)
     return units == 0 ? npuq_ref_div(a, b) : units < 0 ? npuq_ref_div_below(a, b) : npuq_ref_div_above(a, b);
 }
 
-static size_t channel_of(const struct sample *s, size_t i)
+static size_t channel_of(const struct random_call *s, size_t i)
 {
     return s->call.operands[OPERAND_SCALE].count == 1 ? 0 : i % COLS;
 }
 
-static float quotient_of(const struct sample *s, size_t i, int units)
+static float quotient_of(const struct random_call *s, size_t i, int units)
 {
     return divide(get(&s->call.operands[OPERAND_X], i), get(&s->call.operands[OPERAND_SCALE], channel_of(s, i)), units);
 }
 
 /* An element of quantize with a moved quotient. */
-static uint64_t element_with(const struct sample *s, size_t i, int units)
+static uint64_t element_with(const struct random_call *s, size_t i, int units)
 {
     const struct array *zeros = &s->call.operands[OPERAND_OFFSET];
     const float q = quotient_of(s, i, units);
     const float t = zeros->data ? npuq_ref_add(q, get(zeros, channel_of(s, i))) : q;
     uint64_t storage = 0;
-    struct array one = {&storage, s->ours[RESULT_Y].dtype, 1};
+    struct array one = {&storage, s->results[RESULT_Y].dtype, 1};
 
     npuq_ref_store(one.data, (npuq_ref_dtype)one.dtype, 0, t);
     return array_bits(&one, 0);
 }
 
-static bool is_exact(const struct sample *s, size_t i)
+static bool is_exact(const struct random_call *s, size_t i)
 {
     return (double)quotient_of(s, i, 0) * (double)get(&s->call.operands[OPERAND_SCALE], channel_of(s, i)) ==
            (double)get(&s->call.operands[OPERAND_X], i);
 }
 
 /* Moves some 6 % of all quotients, as the device does. Returns the expected admission. */
-static struct admission move_elements(struct sample *s)
+static struct admission move_elements(struct random_call *s)
 {
     struct admission expected = {.divides = true, .units = COUNT};
 
     for (size_t i = 0; i < COUNT; i++) {
-        const uint64_t ours = array_bits(&s->ours[RESULT_Y], i);
+        const uint64_t ours = array_bits(&s->results[RESULT_Y], i);
         const uint64_t now = element_with(s, i, test_below(100) < 6 ? test_one_in(2) ? -1 : 1 : 0);
         struct moves *moves = is_exact(s, i) ? &expected.exact : &expected.moves;
 
@@ -210,7 +180,7 @@ static struct admission move_elements(struct sample *s)
         moves->possible += element_with(s, i, -1) != ours || element_with(s, i, 1) != ours;
         moves->made += now != ours;
         expected.differing += now != ours;
-        array_set_bits(&s->theirs[RESULT_Y], i, now);
+        array_set_bits(&s->dump[RESULT_Y], i, now);
     }
     return expected;
 }
@@ -252,7 +222,7 @@ struct dynamic_types {
 };
 
 /* v lies near ties of its products with 127 / m. */
-static struct sample make_dynamic(const struct dynamic_types *t)
+static struct random_call make_dynamic(const struct dynamic_types *t)
 {
     static const int64_t ends[] = {7, 7, ROWS};
     const size_t length = t->per_tensor ? COUNT : t->block > 0 ? (size_t)t->block : COLS;
@@ -284,13 +254,13 @@ static struct sample make_dynamic(const struct dynamic_types *t)
         }
         put(&x, i, i % COLS % length == 5 ? m : near_tie(call_rounded_dtype(DYNAMIC_QUANT, t->y)) * (m / dmax));
     }
-    const struct sample s = make_sample(t->block > 0 ? DYNAMIC_BLOCK_QUANT : DYNAMIC_QUANT, operands, &options);
+    const struct random_call s = random_call_of(t->block > 0 ? DYNAMIC_BLOCK_QUANT : DYNAMIC_QUANT, operands, &options);
     free(x.data);
     free(smooth.data);
     return s;
 }
 
-static float value_of(const struct sample *s, size_t i)
+static float value_of(const struct random_call *s, size_t i)
 {
     const struct array *smooth = &s->call.operands[OPERAND_SMOOTH];
     const size_t group = s->call.row_group ? s->call.row_group[i / COLS] : 0;
@@ -299,7 +269,7 @@ static float value_of(const struct sample *s, size_t i)
     return smooth->data ? npuq_ref_mul(x, get(smooth, group * COLS + i % COLS)) : x;
 }
 
-static struct span span_of(const struct sample *s, size_t token)
+static struct span span_of(const struct random_call *s, size_t token)
 {
     static const struct variant definition;
 
@@ -307,7 +277,7 @@ static struct span span_of(const struct sample *s, size_t token)
 }
 
 /* Writes the results of a row, a block or the tensor with its quotient moved. Returns whether they differ from ours. */
-static bool write_row(struct sample *s, size_t token, int units)
+static bool write_row(struct random_call *s, size_t token, int units)
 {
     const struct call_options *options = &s->call.options;
     const struct span span = span_of(s, token);
@@ -328,19 +298,19 @@ static bool write_row(struct sample *s, size_t token, int units)
         scale = fminf(scale, npuq_ref_div(1, options->min_scale));
     }
 
-    put(&s->theirs[RESULT_SCALE], token, scale);
-    differs = scale != get(&s->ours[RESULT_SCALE], token);
+    put(&s->dump[RESULT_SCALE], token, scale);
+    differs = scale != get(&s->results[RESULT_SCALE], token);
     for (size_t i = span.begin; i < span.end; i++) {
-        npuq_ref_store_symmetric(s->theirs[RESULT_Y].data, (npuq_ref_dtype)s->theirs[RESULT_Y].dtype, i,
+        npuq_ref_store_symmetric(s->dump[RESULT_Y].data, (npuq_ref_dtype)s->dump[RESULT_Y].dtype, i,
                                  npuq_ref_mul(value_of(s, i), r));
     }
     for (size_t i = span.begin; i < span.end; i++) {
-        differs = differs || array_bits(&s->theirs[RESULT_Y], i) != array_bits(&s->ours[RESULT_Y], i);
+        differs = differs || array_bits(&s->dump[RESULT_Y], i) != array_bits(&s->results[RESULT_Y], i);
     }
     return differs;
 }
 
-static size_t move_rows(struct sample *s)
+static size_t move_rows(struct random_call *s)
 {
     size_t differing = 0;
 
@@ -361,7 +331,7 @@ static struct dynamic_types random_dynamic(void)
 
 /* A device's dump has no wrong element, and is within the device's division. Rare exceptions: an exact mistake gives
  * all of a few differing elements, or one dump of a thousand differs too much. */
-static struct diagnosis check_within(const struct sample *s, size_t *dumps, size_t *others)
+static struct diagnosis check_within(const struct random_call *s, size_t *dumps, size_t *others)
 {
     const struct diagnosis d = diagnosis_of(s);
 
@@ -384,7 +354,7 @@ static void test_devices_are_within(void **unused)
     (void)unused;
     for (int again = 0; again < test_rounds(50); again++) {
         const struct quantize_types types = random_types();
-        struct sample s = make_quantize(&types);
+        struct random_call s = make_quantize(&types);
         const struct admission expected = move_elements(&s);
 
         const struct diagnosis d = check_within(&s, &dumps, &others);
@@ -392,17 +362,17 @@ static void test_devices_are_within(void **unused)
         if (expected.differing > 0) {
             check_admission(&d.admission, &expected);
         }
-        release_sample(&s);
+        random_call_release(&s);
     }
     for (int again = 0; again < test_rounds(50); again++) {
         struct dynamic_types types = random_dynamic();
         types.smooth = types.block > 0 ? 0 : types.per_tensor ? (int)test_below(2) : (int)test_below(3);
-        struct sample s = make_dynamic(&types);
+        struct random_call s = make_dynamic(&types);
         const size_t differing = move_rows(&s);
         const struct diagnosis d = check_within(&s, &dumps, &others);
 
         assert_int_equal(d.admission.differing, differing);
-        release_sample(&s);
+        random_call_release(&s);
     }
     print_message("# %zu dumps, %zu of them not within the device's division\n", dumps, others);
     assert_true(dumps >= (size_t)test_rounds(25) && others * 25 <= dumps);
@@ -414,20 +384,20 @@ static void test_elements_outside_are_wrong(void **unused)
     (void)unused;
     for (int again = 0; again < test_rounds(15); again++) {
         const struct quantize_types types = random_types();
-        struct sample s = make_quantize(&types);
+        struct random_call s = make_quantize(&types);
         struct admission expected = move_elements(&s);
 
         for (int n = 0; n < 3; n++) {
             const size_t i = test_below(COUNT);
-            uint64_t outside = array_bits(&s.ours[RESULT_Y], i);
+            uint64_t outside = array_bits(&s.results[RESULT_Y], i);
             const uint64_t mask = types.y == NPUQ_INT32 ? UINT32_MAX : 0xFF;
-            const bool differed = array_bits(&s.theirs[RESULT_Y], i) != outside;
+            const bool differed = array_bits(&s.dump[RESULT_Y], i) != outside;
 
             while (outside == element_with(&s, i, 0) || outside == element_with(&s, i, -1) ||
                    outside == element_with(&s, i, 1)) {
                 outside = (outside + 1) & mask;
             }
-            if (array_bits(&s.theirs[RESULT_Y], i) == outside) { /* an earlier element */
+            if (array_bits(&s.dump[RESULT_Y], i) == outside) { /* an earlier element */
                 continue;
             }
             if (differed) {
@@ -435,12 +405,12 @@ static void test_elements_outside_are_wrong(void **unused)
             }
             expected.differing += !differed;
             expected.wrong++;
-            array_set_bits(&s.theirs[RESULT_Y], i, outside);
+            array_set_bits(&s.dump[RESULT_Y], i, outside);
         }
         const struct diagnosis d = diagnosis_of(&s);
         check_admission(&d.admission, &expected);
         assert_int_not_equal(d.verdict, VERDICT_ADMISSIBLE);
-        release_sample(&s);
+        random_call_release(&s);
     }
 }
 
@@ -454,27 +424,25 @@ static void test_rows_of_two_quotients_are_wrong(void **unused)
         struct dynamic_types types = random_dynamic();
         types.per_tensor = false;
         types.inverse = false; /* else the scale shows which quotient */
-        struct sample s = make_dynamic(&types);
-        struct sample other = make_dynamic(&types);
+        struct random_call s = make_dynamic(&types);
+        struct random_call other = make_dynamic(&types);
         size_t mixed = 0;
 
-        array_release(&other.theirs[RESULT_Y]);
-        other.theirs[RESULT_Y] = make_array(types.y, COUNT);
         for (size_t token = 0; token < s.call.tokens; token++) {
             const struct span span = span_of(&s, token);
             bool below = false;
             bool above = false;
             (void)write_row(&s, token, 1);
             for (size_t i = span.begin; i < span.end; i++) {
-                array_set_bits(&other.theirs[RESULT_Y], i, array_bits(&s.theirs[RESULT_Y], i));
+                array_set_bits(&other.dump[RESULT_Y], i, array_bits(&s.dump[RESULT_Y], i));
             }
             (void)write_row(&s, token, -1);
             for (size_t i = span.begin; i < span.end; i++) {
-                const uint64_t ours = array_bits(&s.ours[RESULT_Y], i);
-                const uint64_t high = array_bits(&other.theirs[RESULT_Y], i);
-                const uint64_t low = array_bits(&s.theirs[RESULT_Y], i);
+                const uint64_t ours = array_bits(&s.results[RESULT_Y], i);
+                const uint64_t high = array_bits(&other.dump[RESULT_Y], i);
+                const uint64_t low = array_bits(&s.dump[RESULT_Y], i);
                 /* Each element takes the quotient that moves it; no single quotient gives both. */
-                array_set_bits(&s.theirs[RESULT_Y], i, low != ours ? low : high);
+                array_set_bits(&s.dump[RESULT_Y], i, low != ours ? low : high);
                 below = below || (low != ours && high != low);
                 above = above || (high != ours && low == ours);
             }
@@ -484,8 +452,8 @@ static void test_rows_of_two_quotients_are_wrong(void **unused)
         assert_int_equal(d.admission.wrong, mixed);
         assert_true(mixed == 0 || d.verdict != VERDICT_ADMISSIBLE);
         rows += mixed;
-        release_sample(&s);
-        release_sample(&other);
+        random_call_release(&s);
+        random_call_release(&other);
     }
     assert_true(rows >= (size_t)test_rounds(5));
 }
@@ -499,7 +467,7 @@ static void test_exact_mistakes_are_named(void **unused)
     for (int again = 0; again < test_rounds(15); again++) {
         const struct quantize_types types = random_types();
         const struct dynamic_types dynamic = random_dynamic();
-        struct sample s = again % 2 ? make_quantize(&types) : make_dynamic(&dynamic);
+        struct random_call s = again % 2 ? make_quantize(&types) : make_dynamic(&dynamic);
 
         for (int h = 0; h < hypothesis_count; h++) {
             struct variant variant = {.choice = {0}};
@@ -513,12 +481,7 @@ static void test_exact_mistakes_are_named(void **unused)
                 continue;
             }
             assert_true(hypothesis_add(&hypotheses[h], &variant));
-            for (int r = 0; r < call_results(&s.call); r++) {
-                struct predictor p = {.call = &s.call, .variant = &variant};
-                for (size_t i = 0; i < s.ours[r].count; i++) {
-                    array_set_bits(&s.theirs[r], i, predict(&p, (enum result)r, i, NULL));
-                }
-            }
+            random_call_predict(&s, &variant);
             const struct diagnosis d = diagnosis_of(&s);
             for (int i = 0; i < d.first_place; i++) {
                 is_named = is_named || d.findings[i].hypotheses[0] == &hypotheses[h];
@@ -536,7 +499,7 @@ static void test_exact_mistakes_are_named(void **unused)
                                                                       : VERDICT_POSSIBLE));
             }
         }
-        release_sample(&s);
+        random_call_release(&s);
     }
 }
 
@@ -550,12 +513,12 @@ static void test_mistakes_of_devices(void **unused)
     for (int again = 0; again < test_rounds(10); again++) {
         struct quantize_types types = random_types();
         types.x = NPUQ_FLOAT32;
-        struct sample s = make_quantize(&types);
+        struct random_call s = make_quantize(&types);
         const struct admission moves = move_elements(&s);
 
         for (size_t row = 0; row < ROWS; row++) {
             for (size_t i = row * COLS + 50; i < (row + 1) * COLS; i++) {
-                array_set_bits(&s.theirs[RESULT_Y], i, 0x55);
+                array_set_bits(&s.dump[RESULT_Y], i, 0x55);
             }
         }
         const struct diagnosis d = diagnosis_of(&s);
@@ -564,7 +527,7 @@ static void test_mistakes_of_devices(void **unused)
             named += d.verdict == VERDICT_EXPLAINED && d.findings[0].explained < d.all_differing &&
                      strcmp(d.findings[0].hypotheses[0]->name, "tail-untouched") == 0;
         }
-        release_sample(&s);
+        random_call_release(&s);
     }
     print_message("# %zu of %zu\n", named, dumps);
     assert_true(dumps > 0 && named == dumps);
@@ -578,15 +541,15 @@ static void test_too_many(void **unused)
         struct quantize_types types = random_types();
         types.x = NPUQ_FLOAT32;
         types.y = NPUQ_INT32;
-        struct sample s = make_quantize(&types);
+        struct random_call s = make_quantize(&types);
 
         for (size_t i = 0; i < COUNT; i++) {
-            array_set_bits(&s.theirs[RESULT_Y], i, element_with(&s, i, -1));
+            array_set_bits(&s.dump[RESULT_Y], i, element_with(&s, i, -1));
         }
         const struct diagnosis d = diagnosis_of(&s);
         assert_int_equal(d.admission.wrong, 0);
         assert_true(d.admission.too_many && d.verdict != VERDICT_ADMISSIBLE);
-        release_sample(&s);
+        random_call_release(&s);
     }
 }
 
@@ -597,29 +560,18 @@ static void test_other_operators(void **unused)
     for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
         for (int again = 0; again < test_rounds(10); again++) {
             struct random_call random;
-            struct array dump[RESULTS] = {{0}};
 
             if (!random_call_make(&random, 1U << o, test_below) || random.call.count == 0) {
                 random_call_release(&random);
                 continue;
             }
-            for (int r = 0; r < call_results(&random.call); r++) {
-                dump[r] = make_array(random.results[r].dtype, random.results[r].count);
-                for (size_t i = 0; i < random.results[r].count; i++) {
-                    array_set_bits(&dump[r], i, array_bits(&random.results[r], i) ^ (r == 0 && i == 0));
-                }
-            }
-            struct diagnosis d;
+            array_set_bits(&random.dump[RESULT_Y], 0, array_bits(&random.results[RESULT_Y], 0) ^ 1);
             const bool scales_alone = random.results[RESULT_SCALE].data && !random.results[RESULT_OFFSET].data;
             const bool divides =
                 random.call.options.divides || (scales_alone && random.call.options.rule != RULE_GROUPED_SWIGLU);
-            assert_true(diagnose(&random.call, random.results, dump, NULL, &d));
+            const struct diagnosis d = diagnosis_of(&random);
             assert_int_equal(d.admission.divides, divides);
             assert_true(divides || d.verdict != VERDICT_ADMISSIBLE);
-            diagnosis_release(&d);
-            for (int r = 0; r < RESULTS; r++) {
-                array_release(&dump[r]);
-            }
             random_call_release(&random);
         }
     }
@@ -628,13 +580,13 @@ static void test_other_operators(void **unused)
 static const uint16_t x_of_quantize[] = {0x4100, 0x2210, 0x288C, 0x3C00, 0};
 static const float x_of_dynamic[] = {.26586914f, -.75683594f, -.2454834f, 1.2402344f};
 
-static void check_example(struct sample *s, const int8_t *y, uint32_t scale, bool is_right)
+static void check_example(struct random_call *s, const int8_t *y, uint32_t scale, bool is_right)
 {
-    for (size_t i = 0; i < s->ours[RESULT_Y].count; i++) {
-        array_set_bits(&s->theirs[RESULT_Y], i, (uint8_t)y[i]);
+    for (size_t i = 0; i < s->results[RESULT_Y].count; i++) {
+        array_set_bits(&s->dump[RESULT_Y], i, (uint8_t)y[i]);
     }
-    if (s->theirs[RESULT_SCALE].data) {
-        array_set_bits(&s->theirs[RESULT_SCALE], 0, scale);
+    if (s->dump[RESULT_SCALE].data) {
+        array_set_bits(&s->dump[RESULT_SCALE], 0, scale);
     }
     const struct diagnosis d = diagnosis_of(s);
     assert_true(d.all_differing > 0);
@@ -661,15 +613,15 @@ static void test_quantize_example(void **unused)
     const npuq_tensor scale = npuq_vector(scales, NPUQ_BFLOAT16, 5);
     const npuq_tensor *const operands[OPERANDS] = {&x, &scale};
     const struct call_options options = {.axis = 0, .divides = true, .y_dtype = NPUQ_INT8};
-    struct sample s = make_sample(QUANTIZE, operands, &options);
+    struct random_call s = random_call_of(QUANTIZE, operands, &options);
 
     (void)unused;
-    assert_memory_equal(s.ours[RESULT_Y].data, ((const int8_t[]){2, 0, 2, 0, 0}), 5);
+    assert_memory_equal(s.results[RESULT_Y].data, ((const int8_t[]){2, 0, 2, 0, 0}), 5);
     for (size_t i = 0; i < 4; i++) {
         check_example(&s, admissible[i], 0, true);
         check_example(&s, wrong[i], 0, false);
     }
-    release_sample(&s);
+    random_call_release(&s);
 }
 
 /* Near a zero point, the sums of all three quotients may be equal; special rows have one factor. */
@@ -707,16 +659,16 @@ static void test_dynamic_example(void **unused)
         const struct call_options options = {.y_dtype = NPUQ_INT8, .inverse_form = inverse};
         const npuq_tensor x = npuq_matrix(x_of_dynamic, NPUQ_FLOAT32, 1, 4, 0);
         const npuq_tensor *const operands[OPERANDS] = {&x};
-        struct sample s = make_sample(DYNAMIC_QUANT, operands, &options);
+        struct random_call s = random_call_of(DYNAMIC_QUANT, operands, &options);
 
-        assert_memory_equal(s.ours[RESULT_Y].data, same, 4);
+        assert_memory_equal(s.results[RESULT_Y].data, same, 4);
         check_example(&s, lower, 0x3C200000, !inverse);
         if (inverse) {
             check_example(&s, lower, 0x3C200001, true);
             check_example(&s, same, 0x3C1FFFFF, true);
             check_example(&s, same, 0x3C200001, false);
         }
-        release_sample(&s);
+        random_call_release(&s);
     }
 }
 
@@ -737,21 +689,21 @@ static void test_block_example(void **unused)
     const npuq_tensor x_view = npuq_matrix(x, NPUQ_FLOAT32, 1, 6, 0);
     const npuq_tensor *const operands[OPERANDS] = {&x_view};
     const struct call_options options = {.y_dtype = NPUQ_INT8, .block = 4};
-    struct sample s = make_sample(DYNAMIC_BLOCK_QUANT, operands, &options);
+    struct random_call s = random_call_of(DYNAMIC_BLOCK_QUANT, operands, &options);
 
     (void)unused;
-    assert_memory_equal(s.ours[RESULT_Y].data, ((const int8_t[]){127, 72, 91, 0, 127, 64}), 6);
+    assert_memory_equal(s.results[RESULT_Y].data, ((const int8_t[]){127, 72, 91, 0, 127, 64}), 6);
     for (size_t i = 0; i < sizeof dumps / sizeof dumps[0]; i++) {
-        memcpy(s.theirs[RESULT_Y].data, dumps[i].y, 6);
+        memcpy(s.dump[RESULT_Y].data, dumps[i].y, 6);
         const struct diagnosis d = diagnosis_of(&s);
         assert_int_equal(d.admission.units, 2);
         assert_int_equal(d.admission.differing, dumps[i].differing);
         assert_int_equal(d.admission.wrong, dumps[i].wrong);
     }
-    put(&s.theirs[RESULT_SCALE], 0, nextafterf(get(&s.ours[RESULT_SCALE], 0), 1)); /* no quotient gives this scale */
+    put(&s.dump[RESULT_SCALE], 0, nextafterf(get(&s.results[RESULT_SCALE], 0), 1)); /* no quotient gives this scale */
     const struct diagnosis d = diagnosis_of(&s);
     assert_int_equal(d.admission.wrong, 1);
-    release_sample(&s);
+    random_call_release(&s);
 }
 
 /* A quotient of 0, infinity or NaN has no neighbours: values saturated by the number next to 0 are wrong. */
@@ -761,17 +713,17 @@ static void test_special_rows(void **unused)
     const npuq_tensor x_view = npuq_matrix(x, NPUQ_FLOAT32, 4, 2, 0);
     const npuq_tensor *const operands[OPERANDS] = {&x_view};
     const struct call_options options = {.y_dtype = NPUQ_INT8};
-    struct sample s = make_sample(DYNAMIC_QUANT, operands, &options);
+    struct random_call s = random_call_of(DYNAMIC_QUANT, operands, &options);
 
     (void)unused;
     for (size_t row = 0; row < 3; row++) {
-        assert_int_equal(array_bits(&s.ours[RESULT_Y], 2 * row), 0);
-        array_set_bits(&s.theirs[RESULT_Y], 2 * row, 127);
+        assert_int_equal(array_bits(&s.results[RESULT_Y], 2 * row), 0);
+        array_set_bits(&s.dump[RESULT_Y], 2 * row, 127);
     }
     const struct diagnosis d = diagnosis_of(&s);
     assert_int_equal(d.admission.differing, 3);
     assert_int_equal(d.admission.wrong, 3);
-    release_sample(&s);
+    random_call_release(&s);
 }
 
 int main(void)

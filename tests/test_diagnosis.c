@@ -39,48 +39,17 @@ static struct random_call make_call_of_elements(unsigned op)
     return random;
 }
 
-static struct array copy_array(const struct array *array)
-{
-    struct array copy;
-
-    assert_true(array_copy(&copy, array));
-    return copy;
-}
-
-struct dump {
-    struct array results[RESULTS];
-};
-
-static struct dump predict_dump(const struct random_call *random, const struct variant *variant)
-{
-    struct dump dump = {.results = {{0}}};
-
-    for (int r = 0; r < call_results(&random->call); r++) {
-        struct predictor p = {.call = &random->call, .variant = variant};
-        dump.results[r] = copy_array(&random->results[r]);
-        for (size_t i = 0; i < dump.results[r].count; i++) {
-            array_set_bits(&dump.results[r], i, predict(&p, (enum result)r, i, NULL));
-        }
-    }
-    return dump;
-}
-
-static void release_dump(struct dump *dump)
-{
-    for (int r = 0; r < RESULTS; r++) {
-        array_release(&dump->results[r]);
-    }
-}
-
-/* Counts differences; scales and offsets are compared as numbers. */
-static size_t count_differences(const struct array *a, const struct array *b)
+/* Counts elements of the dump that are not what a kernel gives; without one, not the results. Scales and offsets are
+ * compared as numbers. */
+static size_t count_differences(const struct random_call *random, const struct variant *kernel)
 {
     size_t count = 0;
 
-    for (int r = 0; r < RESULTS; r++) {
-        for (size_t i = 0; i < a[r].count; i++) {
-            const uint64_t x = array_bits(&a[r], i);
-            const uint64_t y = array_bits(&b[r], i);
+    for (int r = 0; r < call_results(&random->call); r++) {
+        struct predictor p = {.call = &random->call, .variant = kernel};
+        for (size_t i = 0; i < random->dump[r].count; i++) {
+            const uint64_t x = kernel ? predict(&p, (enum result)r, i, NULL) : array_bits(&random->results[r], i);
+            const uint64_t y = array_bits(&random->dump[r], i);
             const float u = npuq_ref_from_bits((uint32_t)x);
             const float v = npuq_ref_from_bits((uint32_t)y);
             count += x != y && (r == RESULT_Y || (u != v && !(npuq_ref_is_nan(u) && npuq_ref_is_nan(v))));
@@ -118,35 +87,34 @@ static struct variant example_of(const struct hypothesis *hypothesis, const stru
 }
 
 /* To be released. */
-static struct diagnosis diagnosis_of(const struct random_call *random, const struct dump *dump)
+static struct diagnosis diagnosis_of(const struct random_call *random, const npuq_executor *executor)
 {
     struct diagnosis diagnosis;
 
-    assert_true(diagnose(&random->call, random->results, dump->results, NULL, &diagnosis));
+    assert_true(diagnose(&random->call, random->results, random->dump, executor, &diagnosis));
     return diagnosis;
 }
 
-static void check_verdict(const struct random_call *random, const struct dump *dump, enum verdict verdict)
+static void check_verdict(const struct random_call *random, enum verdict verdict)
 {
-    struct diagnosis diagnosis = diagnosis_of(random, dump);
+    struct diagnosis diagnosis = diagnosis_of(random, NULL);
 
     assert_int_equal(diagnosis.verdict, verdict);
     diagnosis_release(&diagnosis);
 }
 
-static uint64_t facts_of(const struct random_call *random, const struct dump *dump, const npuq_executor *executor)
+static uint64_t facts_of(const struct random_call *random, const npuq_executor *executor)
 {
-    struct diagnosis diagnosis;
+    struct diagnosis diagnosis = diagnosis_of(random, executor);
+    const uint64_t facts = facts_of_diagnosis(&random->call, random->dump, &diagnosis);
 
-    assert_true(diagnose(&random->call, random->results, dump->results, executor, &diagnosis));
-    const uint64_t facts = facts_of_diagnosis(&random->call, dump->results, &diagnosis);
     diagnosis_release(&diagnosis);
     return facts;
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------ */
 
-static void check_steps_are_the_operators(const struct random_call *random)
+static void check_steps_are_the_operators(struct random_call *random)
 {
     for (int r = 0; r < call_results(&random->call); r++) {
         struct predictor p = {.call = &random->call, .variant = &definition};
@@ -237,10 +205,10 @@ static void test_hypotheses(void **unused)
 /* ---- the search ------------------------------------------------------------------------------------------------- */
 
 /* Whether a differing row holds two different values: no one can tell where a row of one value belongs. */
-static bool has_told_row(const struct random_call *random, const struct dump *dump)
+static bool has_told_row(const struct random_call *random)
 {
     const struct array *ours = &random->results[RESULT_Y];
-    const struct array *theirs = &dump->results[RESULT_Y];
+    const struct array *theirs = &random->dump[RESULT_Y];
     const size_t columns = random->call.columns;
 
     for (size_t row = 0; row < random->call.rows; row++) {
@@ -258,44 +226,40 @@ static bool has_told_row(const struct random_call *random, const struct dump *du
 }
 
 /* Whether no bound that has a name, nor none, gives the same dump, and a scale is more than a unit apart. */
-static bool shows_bound(const struct random_call *random, const struct variant *variant, const struct dump *dump)
+static bool shows_bound(const struct random_call *random, const struct variant *variant)
 {
     const struct array *ours = &random->results[RESULT_SCALE];
     struct variant named = *variant;
     bool is_same = true;
 
     for (size_t i = 0; i < ours->count && is_same; i++) {
-        is_same = dtype_distance(ours->dtype, array_bits(ours, i), array_bits(&dump->results[RESULT_SCALE], i)) <= 1;
+        is_same = dtype_distance(ours->dtype, array_bits(ours, i), array_bits(&random->dump[RESULT_SCALE], i)) <= 1;
     }
-
     for (int i = 0; i < BOUNDS && !is_same; i++) {
         named.bound.value = steps_bounds[i];
-        struct dump other = predict_dump(random, &named);
-        is_same = count_differences(other.results, dump->results) == 0;
-        release_dump(&other);
+        is_same = count_differences(random, &named) == 0;
     }
     return !is_same;
 }
 
 /* Whether a scale tells the number that a range is multiplied with: few bits, or a bound, do not. */
-static bool shows_factor(const struct random_call *random, const struct variant *variant, const struct dump *dump)
+static bool shows_factor(const struct random_call *random, const struct variant *variant)
 {
     struct variant halved = *variant;
     bool is_shown = false;
 
     halved.bound.value = 0.5;
-    struct dump other = predict_dump(random, &halved);
-    for (size_t i = 0; i < dump->results[RESULT_SCALE].count; i++) {
-        const uint64_t bits = array_bits(&dump->results[RESULT_SCALE], i);
+    for (size_t i = 0; i < random->dump[RESULT_SCALE].count; i++) {
+        struct predictor p = {.call = &random->call, .variant = &halved};
+        const uint64_t bits = array_bits(&random->dump[RESULT_SCALE], i);
         const double scale = fabs((double)npuq_ref_from_bits((uint32_t)bits));
-        is_shown = is_shown || (scale > 1e-30 && scale < 1e30 && bits != array_bits(&other.results[RESULT_SCALE], i));
+        is_shown = is_shown || (scale > 1e-30 && scale < 1e30 && bits != predict(&p, RESULT_SCALE, i, NULL));
     }
-    release_dump(&other);
     return is_shown;
 }
 
 /* Whether the dump shows what is read off it: an untouched part must be more than one element and less than all. */
-static bool is_seen(const struct random_call *random, const struct variant *variant, const struct dump *dump)
+static bool is_seen(const struct random_call *random, const struct variant *variant)
 {
     const struct call *call = &random->call;
     const size_t from = variant->layout.from;
@@ -303,17 +267,17 @@ static bool is_seen(const struct random_call *random, const struct variant *vari
     switch (variant->choice[STEP_LAYOUT]) {
     case LAYOUT_TAIL_UNTOUCHED: return from > 0 && (call->columns - from) * call->rows > 1;
     case LAYOUT_ROWS_UNTOUCHED: return from > 0 && (call->rows - from) * call->columns > 1;
-    case LAYOUT_ROWS_PERMUTED: return has_told_row(random, dump);
+    case LAYOUT_ROWS_PERMUTED: return has_told_row(random);
     default: break;
     }
     if (variant_has_window(variant)) {
-        return memcmp(random->results[RESULT_SCALE].data, dump->results[RESULT_SCALE].data, 4 * call->tokens) != 0;
+        return memcmp(random->results[RESULT_SCALE].data, random->dump[RESULT_SCALE].data, 4 * call->tokens) != 0;
     }
     if (variant_has_one_scale(variant)) {
         return !array_holds_one_value(&random->results[RESULT_SCALE]);
     }
-    return !variant_has_number(variant) || (variant_has_other_bound(variant) ? shows_bound(random, variant, dump)
-                                                                             : shows_factor(random, variant, dump));
+    return !variant_has_number(variant) ||
+           (variant_has_other_bound(variant) ? shows_bound(random, variant) : shows_factor(random, variant));
 }
 
 /* Of few moves too many for a device, a rare mistake need not be likelier. */
@@ -341,14 +305,15 @@ static bool is_among_exact(const struct diagnosis *diagnosis, const struct hypot
 
 /* A dump with one mistake: a finding that gives the same bits names that mistake, and the commonest comes first.
  * Returns whether the dump shows the mistake. */
-static bool check_mistake(const struct random_call *random, const struct hypothesis *hypothesis)
+static bool check_mistake(struct random_call *random, const struct hypothesis *hypothesis)
 {
     size_t *row_of = test_allocate(random->call.rows * sizeof *row_of);
     const struct variant variant = example_of(hypothesis, &random->call, row_of);
-    struct dump dump = predict_dump(random, &variant);
-    const size_t differing = count_differences(random->results, dump.results);
-    const bool seen = differing > 0 && is_seen(random, &variant, &dump);
-    struct diagnosis diagnosis = diagnosis_of(random, &dump);
+
+    random_call_predict(random, &variant);
+    const size_t differing = count_differences(random, NULL);
+    const bool seen = differing > 0 && is_seen(random, &variant);
+    struct diagnosis diagnosis = diagnosis_of(random, NULL);
 
     assert_int_equal(diagnosis.all_differing, differing);
     if (differing == 0) {
@@ -362,17 +327,14 @@ static bool check_mistake(const struct random_call *random, const struct hypothe
         /* Without an exact finding, what the device's division explains is not counted. */
         for (int i = 0; i < diagnosis.count && seen; i++) {
             const struct finding *finding = &diagnosis.findings[i];
-            struct dump predicted = predict_dump(random, &finding->variant);
-            const size_t left = count_differences(predicted.results, dump.results);
+            const size_t left = count_differences(random, &finding->variant);
             assert_int_equal(finding->unexplained + finding->newly_wrong, left);
             assert_int_equal(finding->explained + finding->unexplained, differing);
             const bool is_likely_enough = finding->prior >= best->prior - bits_of_rare;
             assert_int_equal(i < diagnosis.first_place, left == 0 && is_likely_enough);
-            release_dump(&predicted);
         }
     }
     diagnosis_release(&diagnosis);
-    release_dump(&dump);
     free(row_of);
     return seen;
 }
@@ -430,7 +392,7 @@ static bool same_number(double a, double b)
 
 /* Variants share extremes if they make the same choices in all steps that lead to extremes. A step that
  * steps_same_extremes() forgets shows here. */
-static void check_steps_of_extremes(const struct random_call *random)
+static void check_steps_of_extremes(struct random_call *random)
 {
     const struct call *call = &random->call;
 
@@ -451,12 +413,10 @@ static void check_steps_of_extremes(const struct random_call *random)
     }
 }
 
-static void check_right_results_are_equal(const struct random_call *random)
+static void check_right_results_are_equal(struct random_call *random)
 {
-    struct dump dump = predict_dump(random, &definition);
-
-    check_verdict(random, &dump, VERDICT_EQUAL);
-    release_dump(&dump);
+    random_call_predict(random, &definition);
+    check_verdict(random, VERDICT_EQUAL);
 }
 
 static void test_equal_scales(void **unused)
@@ -467,27 +427,22 @@ static void test_equal_scales(void **unused)
     const npuq_tensor *const operands[OPERANDS] = {[OPERAND_X] = &tensor};
     const struct call_options options = {.y_dtype = NPUQ_INT8};
     struct random_call random = random_call_of(DYNAMIC_QUANT, operands, &options);
-    struct dump dump = predict_dump(&random, &definition);
 
     (void)unused;
-    array_set_bits(&dump.results[RESULT_SCALE], 0, bits[0]);
-    array_set_bits(&dump.results[RESULT_SCALE], 1, bits[1]);
-    struct diagnosis diagnosis = diagnosis_of(&random, &dump);
-    assert_int_equal(diagnosis.verdict, VERDICT_EQUAL);
-    diagnosis_release(&diagnosis);
-    array_set_bits(&dump.results[RESULT_SCALE], 2, bits[2]);
-    diagnosis = diagnosis_of(&random, &dump);
+    array_set_bits(&random.dump[RESULT_SCALE], 0, bits[0]);
+    array_set_bits(&random.dump[RESULT_SCALE], 1, bits[1]);
+    check_verdict(&random, VERDICT_EQUAL);
+    array_set_bits(&random.dump[RESULT_SCALE], 2, bits[2]);
+    struct diagnosis diagnosis = diagnosis_of(&random, NULL);
     assert_int_equal(diagnosis.differing[RESULT_SCALE], 1);
     diagnosis_release(&diagnosis);
-    release_dump(&dump);
     random_call_release(&random);
 }
 
-/* A dump of a call with a mistake, and sometimes noise. */
-static struct dump make_dump(const struct random_call *random)
+/* The dump has a mistake, and sometimes noise. */
+static void make_dump(struct random_call *random)
 {
     size_t *row_of = test_allocate(random->call.rows * sizeof *row_of);
-    struct dump dump;
     int h;
     int tries = 0;
 
@@ -496,24 +451,21 @@ static struct dump make_dump(const struct random_call *random)
         assert_true(tries++ < 100000); /* else no hypothesis belongs to the operator */
     } while (!hypothesis_applies(&hypotheses[h], &random->call));
     const struct variant variant = example_of(&hypotheses[h], &random->call, row_of);
-    dump = predict_dump(random, &variant);
+    random_call_predict(random, &variant);
     if (test_one_in(2)) {
         const size_t i = test_below(random->call.count);
-        array_set_bits(&dump.results[RESULT_Y], i, array_bits(&dump.results[RESULT_Y], i) ^ 1);
+        array_set_bits(&random->dump[RESULT_Y], i, array_bits(&random->dump[RESULT_Y], i) ^ 1);
     }
     free(row_of);
-    return dump;
 }
 
-static void check_threads_change_nothing(const struct random_call *random)
+static void check_threads_change_nothing(struct random_call *random)
 {
     size_t ends[TEST_THREADS + 1] = {0, 100, 333, 800, 1000};
     const npuq_executor threads = {test_run_parts, ends};
-    struct dump dump = make_dump(random);
 
-    assert_true(facts_of(random, &dump, NULL) ==
-                facts_of(random, &dump, test_one_in(2) ? &test_shuffled_executor : &threads));
-    release_dump(&dump);
+    make_dump(random);
+    assert_true(facts_of(random, NULL) == facts_of(random, test_one_in(2) ? &test_shuffled_executor : &threads));
 }
 
 /* ---- a caller's floating-point state ---------------------------------------------------------------------------- */
@@ -544,25 +496,24 @@ static void test_float64_is_rounded_once(void **unused)
     assert_true(sum == 1 + 0x1p-52);
 }
 
-static void check_state_changes_nothing(const struct random_call *random)
+static void check_state_changes_nothing(struct random_call *random)
 {
-    struct dump dump = make_dump(random);
+    make_dump(random);
     const struct element element = {RESULT_Y, test_below(random->call.count)};
-    const uint64_t usual = facts_of(random, &dump, NULL);
+    const uint64_t usual = facts_of(random, NULL);
     const uint64_t explained = facts_of_element(&random->call, &definition, element);
 
     set_state(true);
-    const uint64_t other = facts_of(random, &dump, NULL);
+    const uint64_t other = facts_of(random, NULL);
     const uint64_t other_explained = facts_of_element(&random->call, &definition, element);
     set_state(false);
     assert_true(usual == other && explained == other_explained);
-    release_dump(&dump);
 }
 
 /* ---- what is found ---------------------------------------------------------------------------------------------- */
 
 /* The steps end with the result's element. */
-static void check_explanations(const struct random_call *random)
+static void check_explanations(struct random_call *random)
 {
     for (int r = 0; r < call_results(&random->call); r++) {
         const struct element element = {(enum result)r, test_below(random->results[r].count)};
@@ -578,7 +529,7 @@ static void test_random_calls(void **unused)
     static const struct {
         int rounds;
         bool with_empty; /* calls without elements, too */
-        void (*check)(const struct random_call *random);
+        void (*check)(struct random_call *random);
     } checks[] = {
         {300, true, check_steps_are_the_operators}, {50, false, check_steps_of_extremes},
         {20, true, check_right_results_are_equal},  {20, false, check_explanations},
@@ -676,9 +627,9 @@ static void check_finding(const struct call *call, const struct finding *finding
     }
 }
 
-static void check_said(const struct random_call *random, const struct dump *dump, const struct said *said)
+static void check_said(const struct random_call *random, const struct said *said)
 {
-    struct diagnosis diagnosis = diagnosis_of(random, dump);
+    struct diagnosis diagnosis = diagnosis_of(random, NULL);
 
     if (!said->names[0]) {
         assert_int_equal(diagnosis.verdict, VERDICT_NONE);
@@ -741,17 +692,16 @@ static void test_what_is_said(void **unused)
     (void)unused;
     for (size_t d = 0; d < sizeof dumps / sizeof dumps[0]; d++) {
         struct random_call random = make_eighths(1, dumps[d].offset);
-        struct dump dump = predict_dump(&random, dumps[d].variant);
+        random_call_predict(&random, dumps[d].variant);
         for (size_t i = 0; i < random.call.count; i++) {
             const size_t row = i / COLUMNS;
             const size_t column = i % COLUMNS;
             if (row < dumps[d].rows[0] || row >= dumps[d].rows[1] || column < dumps[d].columns[0] ||
                 column >= dumps[d].columns[1]) {
-                array_set_bits(&dump.results[RESULT_Y], i, array_bits(&random.results[RESULT_Y], i));
+                array_set_bits(&random.dump[RESULT_Y], i, array_bits(&random.results[RESULT_Y], i));
             }
         }
-        check_said(&random, &dump, &dumps[d].said);
-        release_dump(&dump);
+        check_said(&random, &dumps[d].said);
         random_call_release(&random);
     }
 }
@@ -765,14 +715,12 @@ static void test_one_element_is_no_tail(void **unused)
     const npuq_tensor *const operands[OPERANDS] = {[OPERAND_X] = &tx, [OPERAND_SCALE] = &ts};
     const struct call_options options = {.y_dtype = NPUQ_FLOAT32};
     struct random_call random = random_call_of(DEQUANT, operands, &options);
-    struct dump dump = predict_dump(&random, &definition);
 
     (void)unused;
-    array_set_bits(&dump.results[RESULT_Y], 2, 0x12345678);
-    check_verdict(&random, &dump, VERDICT_NONE);
-    array_set_bits(&dump.results[RESULT_Y], 1, 0x12345678);
-    check_said(&random, &dump, &(struct said){.names = {"tail-untouched"}, .from = 1, .multiple_of = 1});
-    release_dump(&dump);
+    array_set_bits(&random.dump[RESULT_Y], 2, 0x12345678);
+    check_verdict(&random, VERDICT_NONE);
+    array_set_bits(&random.dump[RESULT_Y], 1, 0x12345678);
+    check_said(&random, &(struct said){.names = {"tail-untouched"}, .from = 1, .multiple_of = 1});
     random_call_release(&random);
 }
 
@@ -789,9 +737,8 @@ static void test_weak_half_is_named(void **unused)
     }
     x[12345] = -12; /* times the scale -127.3, which floor() makes -128 */
     struct random_call random = make_quantize(x, 64, 1024, 10.608F, 0);
-    struct dump dump = predict_dump(&random, &both);
-    check_said(&random, &dump, &(struct said){.names = {"floor", "symmetric-range"}});
-    release_dump(&dump);
+    random_call_predict(&random, &both);
+    check_said(&random, &(struct said){.names = {"floor", "symmetric-range"}});
     random_call_release(&random);
 }
 
@@ -799,42 +746,38 @@ static void test_weak_half_is_named(void **unused)
 static void test_chance_is_not_named(void **unused)
 {
     struct random_call random = make_eighths(1, 0);
-    struct dump dump = predict_dump(&random, &definition);
-    int8_t *y = dump.results[RESULT_Y].data;
+    int8_t *y = random.dump[RESULT_Y].data;
 
     (void)unused;
     for (size_t i = 0; i < ROWS * COLUMNS; i++) {
         y[i]++;
     }
-    check_verdict(&random, &dump, VERDICT_NONE);
-    assert_false(array_holds_one_value(&dump.results[RESULT_Y]));
+    check_verdict(&random, VERDICT_NONE);
+    assert_false(array_holds_one_value(&random.dump[RESULT_Y]));
     memset(y, 7, ROWS * COLUMNS);
-    assert_true(array_holds_one_value(&dump.results[RESULT_Y]));
-    release_dump(&dump);
-    dump = predict_dump(&random, &definition);
-    y = dump.results[RESULT_Y].data;
+    assert_true(array_holds_one_value(&random.dump[RESULT_Y]));
+    random_call_predict(&random, &definition);
+    y = random.dump[RESULT_Y].data;
     for (size_t i = 3; i < 15; i += 8) { /* -11.625 and -10.625 rounded towards zero, and one right element */
         y[i]++;
     }
     y[8] += 5;
-    check_verdict(&random, &dump, VERDICT_NONE);
-    release_dump(&dump);
+    check_verdict(&random, VERDICT_NONE);
     random_call_release(&random);
 
     /* -128 is -127 in some 45 elements. Others are wrong: first few, so that the diagnosis names the mistake, then too
      * many. */
     static const struct variant symmetric = {.choice = {[STEP_SATURATION] = SATURATE_SYMMETRIC}};
     random = make_eighths(20, 0);
-    dump = predict_dump(&random, &symmetric);
-    y = dump.results[RESULT_Y].data;
+    random_call_predict(&random, &symmetric);
+    y = random.dump[RESULT_Y].data;
     for (size_t i = 100; i < 125; i++) {
         y[i] = (int8_t)(y[i] ^ 5);
         if (i == 105) {
-            check_verdict(&random, &dump, VERDICT_PARTLY);
+            check_verdict(&random, VERDICT_PARTLY);
         }
     }
-    check_verdict(&random, &dump, VERDICT_NONE);
-    release_dump(&dump);
+    check_verdict(&random, VERDICT_NONE);
     random_call_release(&random);
 }
 
