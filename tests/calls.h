@@ -155,8 +155,33 @@ void test_draw_elements(test_drawing *d);
 /* Draws until the call can be prepared. */
 npuq_call test_draw_prepared(test_drawing *d);
 
+/* A drawing of views with random values. */
+test_drawing test_undrawn(enum test_operator op);
+
+/* The running case, for messages. */
+typedef struct test_case {
+    enum test_operator op;
+    const char *kind;
+    int number;
+    const char *way; /* in which the call is made */
+} test_case;
+extern test_case now;
+/* Seeds the source for it, so that each case can be run alone; kind: the number of its kind. A fault ends the program
+ * with its name. */
+void test_begin_case(size_t kind);
+/* "quantize, any 3, backend avx2" */
+const char *test_case_name(void);
+#define test_check(CONDITION)                                                                                          \
+    do {                                                                                                               \
+        if (!(CONDITION)) {                                                                                            \
+            fail_msg("%s, %s: not so: %s", test_case_name(), now.way, #CONDITION);                                     \
+        }                                                                                                              \
+    } while (0)
+
 /* 0 to count - 1 in random order. The caller frees them. */
 size_t *test_shuffled(size_t count);
+/* Runs all units. */
+void test_run_all(const npuq_call *prepared);
 /* Runs ranges of units of any length, the last to somewhere beyond the end, in random order. */
 void test_run_chunks(const npuq_call *prepared);
 
@@ -180,6 +205,6 @@ void test_free_copy(test_copy *copy);
 bool test_copy_is(const test_copy *copy, const test_drawing *d, const test_outcome *expected);
 /* Fails if outputs differ from expected, or if an input changed; expected is null: if an output changed. Puts the
  * outputs back. */
-void test_check_outcome(const test_drawing *d, const test_outcome *expected, const char *name, const char *how);
+void test_check_outcome(const test_drawing *d, const test_outcome *expected);
 
 #endif

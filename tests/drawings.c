@@ -2,8 +2,40 @@
 /* Drawn calls whose arguments are views with guard pages around them, and what such calls write. */
 #include "calls.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- cases ------------------------------------------------------------------------------------------------------ */
+
+test_drawing test_undrawn(enum test_operator op)
+{
+    return (test_drawing){.choose = test_below, .add = test_add_view, .call.op = op};
+}
+
+test_case now;
+
+const char *test_case_name(void)
+{
+    static char text[128];
+
+    snprintf(text, sizeof text, "%s, %s %d, backend %s", operator_names[now.op], now.kind, now.number,
+             npuq_backend_name(npuq_active_backend()));
+    return text;
+}
+
+static void describe(char *line, size_t size, const char *what)
+{
+    snprintf(line, size, "%s, %s: %s", test_case_name(), now.way, what);
+}
+
+void test_begin_case(size_t kind)
+{
+    test_describe_faults(describe); /* cmocka takes the signals for each test */
+    test_reseed((kind * TEST_OPERATORS + (size_t)now.op) * 100000 + (size_t)now.number);
+}
+
+/* ---- views ------------------------------------------------------------------------------------------------------ */
 
 static bool chance(const test_drawing *d, size_t n)
 {
@@ -142,6 +174,11 @@ size_t *test_shuffled(size_t count)
     return order;
 }
 
+void test_run_all(const npuq_call *prepared)
+{
+    npuq_call_run(prepared, 0, test_one_in(2) ? SIZE_MAX : npuq_call_units(prepared));
+}
+
 void test_run_chunks(const npuq_call *prepared)
 {
     const size_t units = npuq_call_units(prepared);
@@ -224,7 +261,7 @@ bool test_copy_is(const test_copy *copy, const test_drawing *d, const test_outco
     return true;
 }
 
-void test_check_outcome(const test_drawing *d, const test_outcome *expected, const char *name, const char *how)
+void test_check_outcome(const test_drawing *d, const test_outcome *expected)
 {
     FOR_EACH_GIVEN(&d->call, slot)
     {
@@ -232,7 +269,7 @@ void test_check_outcome(const test_drawing *d, const test_outcome *expected, con
         const bool is_output = expected && test_is_output(d->call.op, slot);
 
         test_same(view->guarded.memory, is_output ? expected->bytes[slot] : view->before, view->size, "%s, %s: %s",
-                  name, slot_names[slot], how);
+                  test_case_name(), slot_names[slot], now.way);
     }
     test_restore_outputs(d);
 }

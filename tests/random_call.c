@@ -98,11 +98,11 @@ struct random_call random_call_of(unsigned op, const npuq_tensor *const operands
 
 bool random_call_make(struct random_call *random, unsigned op, size_t (*choose)(size_t end))
 {
-    test_drawing d = {.choose = choose, .add = test_add_view};
+    test_drawing d = test_undrawn(op == ROW_QUANT ? TEST_DYNAMIC_QUANT : operator_of(op));
     const npuq_tensor *operands[OPERANDS] = {NULL};
     const test_call *c = &d.call;
 
-    d.call.op = op == ROW_QUANT ? TEST_DYNAMIC_QUANT : operator_of(op);
+    d.choose = choose;
     test_draw_call(&d);
     if (op == ROW_QUANT) {
         *random = (struct random_call){.results = {{0}}};

@@ -122,7 +122,7 @@ bool check_allocations(size_t (*so_far)(void), bool asks_first)
 {
     static bool seeded;
     static const npuq_executor here = {run_here, NULL};
-    test_drawing d = {.choose = test_below, .add = test_add_view};
+    test_drawing d = test_undrawn((enum test_operator)0);
     bool passed = true;
     npuq_call prepared;
     size_t start = so_far();
@@ -138,10 +138,8 @@ bool check_allocations(size_t (*so_far)(void), bool asks_first)
         seeded = true;
     }
     for (size_t number = 0; number < 4 * TEST_OPERATORS; number++) {
-        d = (test_drawing){.choose = test_below,
-                           .add = test_add_view,
-                           .call.op = (enum test_operator)(number % TEST_OPERATORS),
-                           .large = number < TEST_OPERATORS};
+        d = test_undrawn((enum test_operator)(number % TEST_OPERATORS));
+        d.large = number < TEST_OPERATORS;
         test_reseed(number);
         test_draw_elements(&d);
         FOR_EACH_BACKEND()
@@ -176,7 +174,7 @@ bool check_allocations(size_t (*so_far)(void), bool asks_first)
     }
     printf("# %zu allocations by %s\n", so_far() - start, asks_first ? "npuq_last_error()" : "the first failure");
     for (size_t number = 0; number < TEST_OPERATORS; number++) {
-        d = (test_drawing){.choose = test_below, .add = test_add_view, .call.op = (enum test_operator)number};
+        d = test_undrawn((enum test_operator)number);
         test_reseed(number);
         test_draw_elements(&d);
         for (int slot = 0; slot < SLOTS; slot++) {

@@ -32,38 +32,10 @@ typedef struct trial {
     test_outcome expected;
 } trial;
 
-static struct {
-    enum test_operator op;
-    const char *kind;
-    int number;
-    const char *way;
-} now;
-
-static const char *name_now(void)
-{
-    static char text[128];
-
-    snprintf(text, sizeof text, "%s, %s %d, backend %s", operator_names[now.op], now.kind, now.number,
-             npuq_backend_name(npuq_active_backend()));
-    return text;
-}
-
-static void describe(char *line, size_t size, const char *what)
-{
-    snprintf(line, size, "%s, %s: %s", name_now(), now.way, what);
-}
-
-#define CHECK(CONDITION)                                                                                               \
-    do {                                                                                                               \
-        if (!(CONDITION)) {                                                                                            \
-            fail_msg("%s, %s: not so: %s", name_now(), now.way, #CONDITION);                                           \
-        }                                                                                                              \
-    } while (0)
-
 /* Checks all bytes of all arguments, and puts the outputs back. */
 static void check(const trial *t)
 {
-    test_check_outcome(&t->d, &t->expected, name_now(), now.way);
+    test_check_outcome(&t->d, &t->expected);
 }
 
 /* Draws the rest of the call, and computes its results. */
@@ -157,7 +129,7 @@ static bool in_place(const trial *t)
     call.tensors[Y] = call.tensors[X];
     call.tensors[Y].dtype = NPUQ_FLOAT32;
     if (has_stride_0(&call.tensors[Y])) {
-        CHECK(test_call_run(&call) == NPUQ_ERROR_LAYOUT);
+        test_check(test_call_run(&call) == NPUQ_ERROR_LAYOUT);
         return true;
     }
     if (test_one_in(2)) {
@@ -171,7 +143,7 @@ static bool in_place(const trial *t)
     void *got = test_allocate(test_count(x->tensor.ndim, x->tensor.shape) * sizeof(float));
     test_view_read(&x->tensor, got);
     test_same(got, t->elements[Y], test_count(x->tensor.ndim, x->tensor.shape) * sizeof(float), "%s, y over x",
-              name_now());
+              test_case_name());
     test_view_untouched_outside(x);
     test_view_write(&x->tensor, t->elements[X]);
     free(got);
@@ -189,7 +161,7 @@ static bool prepare(const trial *t, npuq_call *prepared)
         return false;
     }
     if (test_finds_ranges(c.op) && c.quant_mode == NPUQ_PER_TENSOR) {
-        CHECK(test_call_prepare(prepared, &c) != NPUQ_OK);
+        test_check(test_call_prepare(prepared, &c) != NPUQ_OK);
         return false;
     }
     check_ok(test_call_prepare(prepared, &c));
@@ -198,11 +170,6 @@ static bool prepare(const trial *t, npuq_call *prepared)
 }
 
 typedef void prepared_way_function(const trial *t, npuq_call *prepared);
-
-static void run_all(const npuq_call *prepared)
-{
-    npuq_call_run(prepared, 0, test_one_in(2) ? SIZE_MAX : npuq_call_units(prepared));
-}
 
 static size_t count_changes(const test_view *view, const unsigned char *before)
 {
@@ -230,14 +197,14 @@ static void one_unit_after_the_other(const trial *t, npuq_call *prepared)
     unsigned char *before = test_allocate(y->size);
     size_t *order = test_shuffled(units);
 
-    CHECK(units >= (elements + most - 1) / most);
-    CHECK(!test_finds_ranges(d->call.op) || units <= elements / row);
+    test_check(units >= (elements + most - 1) / most);
+    test_check(!test_finds_ranges(d->call.op) || units <= elements / row);
     for (size_t i = 0; i < units; i++) {
         if (counts) {
             memcpy(before, y->guarded.memory, y->size);
         }
         npuq_call_run(prepared, order[i], order[i] + 1);
-        CHECK(!counts || count_changes(y, before) <= (uint64_t)most * width / elements);
+        test_check(!counts || count_changes(y, before) <= (uint64_t)most * width / elements);
     }
     free(before);
     free(order);
@@ -262,8 +229,8 @@ static void no_units_and_half_of_them_again(const trial *t, npuq_call *prepared)
             }
         }
     }
-    test_check_outcome(&t->d, NULL, name_now(), "no units");
-    run_all(prepared);
+    test_check_outcome(&t->d, NULL);
+    test_run_all(prepared);
     npuq_call_run(prepared, units / 2, SIZE_MAX);
     check(t);
 }
@@ -278,7 +245,7 @@ static void copied_twice(const trial *t, npuq_call *prepared)
     *prepared = *copy;
     memset(copy, 0x5A, sizeof *copy);
     free(copy);
-    run_all(prepared);
+    test_run_all(prepared);
     check(t);
 }
 
@@ -290,8 +257,8 @@ static void prepared_for_another_backend(const trial *t, npuq_call *prepared)
 
     for (npuq_backend b = NPUQ_BACKEND_REF; strcmp(npuq_backend_name(b), "unknown") != 0; b++) {
         if (npuq_set_backend(b) == NPUQ_OK) {
-            run_all(prepared);
-            CHECK(npuq_active_backend() == b);
+            test_run_all(prepared);
+            test_check(npuq_active_backend() == b);
             check(t);
         }
     }
@@ -329,14 +296,14 @@ static void rebound(const trial *t, npuq_call *prepared)
         }
     }
     check_ok(test_call_prepare(prepared, &elsewhere));
-    run_all(prepared);
+    test_run_all(prepared);
     for (int slot = 0; slot < SLOTS; slot++) {
         if (memory[slot]) {
             check_ok(npuq_call_rebind(prepared, (npuq_operand)test_operand_of(elsewhere.op, (enum slot)slot),
                                       t->d.call.tensors[slot].data));
         }
     }
-    run_all(prepared);
+    test_run_all(prepared);
     check(t);
     for (int slot = 0; slot < SLOTS; slot++) {
         free(memory[slot]);
@@ -377,7 +344,7 @@ static bool after_a_change_of_groups_or_words(const trial *t)
     }
     for (int again = 0; again < 4; again++) {
         spoil(view);
-        run_all(&prepared);
+        test_run_all(&prepared);
         memcpy(view->guarded.memory, view->before, view->size);
         FOR_EACH_GIVEN(&t->d.call, slot)
         {
@@ -400,7 +367,7 @@ static void check_state(const char *whose, fp_state before, fp_state after)
         print_error("%s: control %#llx, flags %#llx before; %#llx, %#llx after\n", whose,
                     (unsigned long long)before.control, (unsigned long long)before.flags,
                     (unsigned long long)after.control, (unsigned long long)after.flags);
-        fail_msg("%s, %s", name_now(), now.way);
+        fail_msg("%s, %s", test_case_name(), now.way);
     }
 }
 
@@ -897,10 +864,10 @@ static void test_kind(void **state)
         const int rounds = test_rounds(kind->rounds + (kind->draw == draw_any ? more_rounds[now.op] : 0));
 
         for (now.number = 0; now.number < rounds; now.number++) {
-            test_drawing d = {.choose = test_below, .add = test_add_view, .call.op = now.op, .all_contiguous = true};
+            test_drawing d = test_undrawn(now.op);
 
-            test_describe_faults(describe); /* cmocka takes the signals for each test */
-            test_reseed((uint64_t)(((kind - kinds) * TEST_OPERATORS + (int)now.op) * 100000 + now.number));
+            test_begin_case((size_t)(kind - kinds));
+            d.all_contiguous = true;
             data = test_one_in(2) ? PLAIN : TINY;
             d.fill = test_one_in(3) ? fill : NULL;
             if (!kind->draw(&d)) {
@@ -943,22 +910,21 @@ static void check_empty_parts(void)
 static void check_empty_and_huge(void)
 {
     for (int i = 0; i < 8 * TEST_OPERATORS; i++) {
-        test_drawing d = {.choose = test_below,
-                          .add = test_add_view,
-                          .all_contiguous = true,
-                          .has_shape = true,
-                          .ndim = 4,
-                          .shape = {INT64_C(1) << 62, 8, 0, 4},
-                          .call.op = (enum test_operator)(i / 8)};
-        const test_argument *x = &test_arguments[d.call.op][test_has(d.call.op, X) ? X : MIN];
+        now.op = (enum test_operator)(i / 8);
+        test_drawing d = test_undrawn(now.op);
+        const test_argument *x = &test_arguments[now.op][test_has(now.op, X) ? X : MIN];
 
+        d.all_contiguous = true;
+        d.has_shape = true;
+        d.ndim = 4;
+        memcpy(d.shape, (const int64_t[]){INT64_C(1) << 62, 8, 0, 4}, 4 * sizeof *d.shape);
         if (x->most_ndim < d.ndim || test_has(d.call.op, SCALES)) { /* an axis has too many scales */
             continue;
         }
         test_draw_call(&d);
         if (d.call.quant_mode == NPUQ_PER_TOKEN) {
             check_ok(test_call_run(&d.call));
-            test_check_outcome(&d, NULL, operator_names[d.call.op], "no elements");
+            test_check_outcome(&d, NULL);
         }
         test_free_drawing(&d);
     }
@@ -1082,6 +1048,7 @@ static void check_subnormal_min_scale(void)
 static void test_constructed(void **unused)
 {
     (void)unused;
+    now = (test_case){.kind = "constructed", .way = "at once"};
     FOR_EACH_BACKEND()
     {
         print_message("# %s\n", npuq_backend_name(npuq_active_backend()));

@@ -8,59 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum test_operator op;
-static int number;
+/* Each test draws its own cases. */
+enum { NO_ELEMENTS, REFUSALS };
 
-static const char *case_name(void)
+#define FOR_EACH_CASE(CASES)                                                                                           \
+    for (now.op = 0; now.op < TEST_OPERATORS; now.op++)                                                                \
+        for (now.number = 0; test_takes_executor(now.op) && now.number < test_rounds(CASES); now.number++)
+
+static test_drawing begin_case(size_t kind)
 {
-    static char text[96];
-
-    snprintf(text, sizeof text, "%s, case %d, backend %s", operator_names[op], number,
-             npuq_backend_name(npuq_active_backend()));
-    return text;
-}
-
-static void describe(char *line, size_t size, const char *what)
-{
-    snprintf(line, size, "%s: %s", case_name(), what);
-}
-
-#define CHECK(CONDITION)                                                                                               \
-    do {                                                                                                               \
-        if (!(CONDITION)) {                                                                                            \
-            fail_msg("%s: not so: %s", case_name(), #CONDITION);                                                       \
-        }                                                                                                              \
-    } while (0)
-
-/* Each test draws its own cases, and each case can be run alone. cmocka takes the signals for each test. */
-static bool begin_case(int test)
-{
-    test_describe_faults(describe);
-    test_reseed((uint64_t)((test * TEST_OPERATORS + (int)op) * 100000 + number));
-    return true;
-}
-
-#define FOR_EACH_CASE(TEST, CASES)                                                                                     \
-    for (op = 0; op < TEST_OPERATORS; op++)                                                                            \
-        for (number = 0; test_takes_executor(op) && number < test_rounds(CASES); number++)                             \
-            if (begin_case(TEST))
-
-enum { SIZES_0, REFUSALS };
-
-static test_drawing undrawn(void)
-{
-    return (test_drawing){.choose = test_below,
-                          .add = test_add_view,
-                          .call.op = op,
-                          .all_contiguous = test_one_in(3),
-                          .large = test_one_in(4)};
-}
-
-static test_drawing draw_prepared(void)
-{
-    test_drawing d = undrawn();
-
-    (void)test_draw_prepared(&d);
+    test_begin_case(kind);
+    test_drawing d = test_undrawn(now.op);
+    d.all_contiguous = test_one_in(3);
+    d.large = test_one_in(4);
     return d;
 }
 
@@ -68,19 +28,8 @@ static npuq_call prepare(const test_drawing *d)
 {
     npuq_call prepared;
 
-    CHECK(test_call_prepare(&prepared, &d->call) == NPUQ_OK);
+    test_check(test_call_prepare(&prepared, &d->call) == NPUQ_OK);
     return prepared;
-}
-
-static void check_done(const test_drawing *d, const test_outcome *expected, const char *how)
-{
-    test_check_outcome(d, expected, case_name(), how);
-}
-
-static void run_all(const test_drawing *d, const npuq_call *prepared, const test_outcome *expected, const char *how)
-{
-    npuq_call_run(prepared, 0, test_one_in(2) ? SIZE_MAX : npuq_call_units(prepared));
-    check_done(d, expected, how);
 }
 
 /* ---- other memory ----------------------------------------------------------------------------------------------- */
@@ -125,7 +74,7 @@ static npuq_status refusal_of(const test_drawing *d, enum slot slot, uintptr_t d
     {
         const npuq_tensor *t = &d->call.tensors[other];
 
-        if (other != slot && (test_is_output(op, slot) || test_is_output(op, other)) &&
+        if (other != slot && (test_is_output(now.op, slot) || test_is_output(now.op, other)) &&
             find_span(t, (uintptr_t)t->data, &other_first, &other_last) && first <= other_last && other_first <= last) {
             return NPUQ_ERROR_LAYOUT;
         }
@@ -141,11 +90,11 @@ static void try_rebind(const test_drawing *d, npuq_call *prepared, enum slot slo
     npuq_call *call = expected == NPUQ_OK ? &copy : prepared;
 
     (void)npuq_set_backend((npuq_backend)-1); /* another message */
-    CHECK(npuq_call_rebind(call, (npuq_operand)test_operand_of(op, slot), (void *)data) == expected);
+    test_check(npuq_call_rebind(call, (npuq_operand)test_operand_of(now.op, slot), (void *)data) == expected);
     if (expected != NPUQ_OK) {
-        CHECK(!strstr(npuq_last_error(), "backend: ") && strstr(npuq_last_error(), "; expected "));
-        CHECK((data % npuq_dtype_size(d->call.tensors[slot].dtype) != 0) ==
-              (strstr(npuq_last_error(), "data is misaligned: its address is ") != NULL));
+        test_check(!strstr(npuq_last_error(), "backend: ") && strstr(npuq_last_error(), "; expected "));
+        test_check((data % npuq_dtype_size(d->call.tensors[slot].dtype) != 0) ==
+                   (strstr(npuq_last_error(), "data is misaligned: its address is ") != NULL));
     }
 }
 
@@ -196,12 +145,12 @@ static void check_operand_message(const bool *given, int operand)
     char word[64];
 
     snprintf(word, sizeof word, ": operand: is %s (%d);", is_known ? names[operand] : "unknown", operand);
-    CHECK(list && strstr(npuq_last_error(), word));
+    test_check(list && strstr(npuq_last_error(), word));
     for (int i = 0; i <= NPUQ_OPERAND_ROW_SCALE; i++) {
         const char *name;
         snprintf(word, sizeof word, " %s", names[i]);
         name = strstr(list, word);
-        CHECK(given[i] == (name && strchr(" ", name[strlen(word)])));
+        test_check(given[i] == (name && strchr(" ", name[strlen(word)])));
     }
 }
 
@@ -210,9 +159,13 @@ static void test_refusals(void **unused)
     static const int unknown[] = {-1, NPUQ_OPERAND_ROW_SCALE + 1, 99, INT_MAX, INT_MIN};
 
     (void)unused;
-    FOR_EACH_CASE(REFUSALS, 40)
+    now.kind = "refusals";
+    FOR_EACH_CASE(40)
     {
-        test_drawing d = draw_prepared();
+        test_drawing d = begin_case(REFUSALS);
+
+        now.way = "rebound";
+        (void)test_draw_prepared(&d);
         test_outcome expected = test_expect_outcome(&d);
 
         FOR_EACH_BACKEND()
@@ -222,23 +175,25 @@ static void test_refusals(void **unused)
 
             FOR_EACH_GIVEN(&d.call, slot)
             {
-                if (test_operand_of(op, slot) >= 0) {
-                    given[test_operand_of(op, slot)] = true;
+                if (test_operand_of(now.op, slot) >= 0) {
+                    given[test_operand_of(now.op, slot)] = true;
                     try_places(&d, &prepared, slot);
                 }
             }
             for (int i = 0; i <= NPUQ_OPERAND_ROW_SCALE; i++) {
                 if (!given[i]) {
-                    CHECK(npuq_call_rebind(&prepared, (npuq_operand)i, d.call.tensors[X].data) == NPUQ_ERROR_ARGUMENT);
+                    test_check(npuq_call_rebind(&prepared, (npuq_operand)i, d.call.tensors[X].data) ==
+                               NPUQ_ERROR_ARGUMENT);
                     check_operand_message(given, i);
                 }
             }
             for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
-                CHECK(npuq_call_rebind(&prepared, (npuq_operand)unknown[i], d.call.tensors[X].data) ==
-                      NPUQ_ERROR_ARGUMENT);
+                test_check(npuq_call_rebind(&prepared, (npuq_operand)unknown[i], d.call.tensors[X].data) ==
+                           NPUQ_ERROR_ARGUMENT);
                 check_operand_message(given, unknown[i]);
             }
-            run_all(&d, &prepared, &expected, "after refusals");
+            test_run_all(&prepared);
+            test_check_outcome(&d, &expected);
         }
         test_free_outcome(&expected);
         test_free_drawing(&d);
@@ -249,9 +204,11 @@ static void test_refusals(void **unused)
 static void test_sizes_0(void **unused)
 {
     (void)unused;
-    FOR_EACH_CASE(SIZES_0, 100)
+    now.kind = "no elements";
+    now.way = "prepared";
+    FOR_EACH_CASE(100)
     {
-        test_drawing d = undrawn();
+        test_drawing d = begin_case(NO_ELEMENTS);
 
         d.empty = true;
         test_draw_call(&d);
@@ -261,10 +218,10 @@ static void test_sizes_0(void **unused)
             size_t outputs = 0;
             const npuq_status status = test_call_run(&d.call);
             test_restore_outputs(&d);
-            if (test_finds_ranges(op) && d.call.quant_mode == NPUQ_PER_TENSOR) {
-                CHECK(test_call_prepare(&prepared, &d.call) != NPUQ_OK);
+            if (test_finds_ranges(now.op) && d.call.quant_mode == NPUQ_PER_TENSOR) {
+                test_check(test_call_prepare(&prepared, &d.call) != NPUQ_OK);
             } else {
-                CHECK(test_call_prepare(&prepared, &d.call) == status);
+                test_check(test_call_prepare(&prepared, &d.call) == status);
             }
             if (test_call_prepare(&prepared, &d.call) == NPUQ_OK) {
                 test_outcome expected = test_expect_outcome(&d);
@@ -273,15 +230,15 @@ static void test_sizes_0(void **unused)
                 {
                     outputs += test_count(d.call.tensors[slot].ndim, d.call.tensors[slot].shape);
                 }
-                CHECK((npuq_call_units(&prepared) > 0) == (outputs > 0));
+                test_check((npuq_call_units(&prepared) > 0) == (outputs > 0));
                 FOR_EACH_GIVEN(&d.call, slot)
                 {
-                    if (test_operand_of(op, slot) >= 0) {
+                    if (test_operand_of(now.op, slot) >= 0) {
                         try_places(&d, &prepared, slot);
                     }
                 }
                 test_run_chunks(&prepared);
-                check_done(&d, &expected, "no elements");
+                test_check_outcome(&d, &expected);
                 test_free_outcome(&expected);
             }
         }
@@ -294,13 +251,13 @@ static void check_null_calls(void)
     float x = 0;
 
     assert_int_equal(npuq_call_rebind(NULL, NPUQ_OPERAND_X, &x), NPUQ_ERROR_NULL);
-    for (op = 0; op < TEST_OPERATORS; op++) {
-        test_drawing d = undrawn();
+    for (now.op = 0; now.op < TEST_OPERATORS; now.op++) {
+        test_drawing d = test_undrawn(now.op);
 
-        if (test_takes_executor(op)) {
+        if (test_takes_executor(now.op)) {
             test_draw_call(&d);
-            CHECK(test_call_prepare(NULL, &d.call) == NPUQ_ERROR_NULL);
-            CHECK(strncmp(npuq_last_error(), operator_names[op], strlen(operator_names[op])) == 0);
+            test_check(test_call_prepare(NULL, &d.call) == NPUQ_ERROR_NULL);
+            test_check(strncmp(npuq_last_error(), operator_names[now.op], strlen(operator_names[now.op])) == 0);
             test_free_drawing(&d);
         }
     }
@@ -320,25 +277,24 @@ static void check_interleaved(void)
     npuq_tensor y = npuq_matrix(memory + 4, NPUQ_INT8, ROWS, COLS, 4 * ROW);
     npuq_tensor scale = npuq_tensor_contiguous(memory + 6, NPUQ_FLOAT32, 1, &rows);
 
-    op = TEST_DYNAMIC_QUANT;
-    number = 0;
+    now.op = TEST_DYNAMIC_QUANT;
     scale.strides[0] = ROW;
     test_fill(memory, NPUQ_FLOAT16, ROWS * ROW * 2, true);
     memcpy(elsewhere, memory, sizeof memory);
-    CHECK(npuq_prepare_dynamic_quant(&prepared, &x, NULL, NULL, NPUQ_PER_TOKEN, NPUQ_SCALE_PRODUCT, &y, &scale) ==
-          NPUQ_OK);
-    CHECK(npuq_dynamic_quant(&x, NULL, NULL, NPUQ_PER_TOKEN, NPUQ_SCALE_PRODUCT, &y, &scale, NULL) == NPUQ_OK);
+    test_check(npuq_prepare_dynamic_quant(&prepared, &x, NULL, NULL, NPUQ_PER_TOKEN, NPUQ_SCALE_PRODUCT, &y, &scale) ==
+               NPUQ_OK);
+    test_check(npuq_dynamic_quant(&x, NULL, NULL, NPUQ_PER_TOKEN, NPUQ_SCALE_PRODUCT, &y, &scale, NULL) == NPUQ_OK);
     memcpy(expected, memory, sizeof memory);
-    CHECK(npuq_call_rebind(&prepared, NPUQ_OPERAND_Y, y.data) == NPUQ_ERROR_LAYOUT);
-    CHECK(npuq_call_rebind(&prepared, NPUQ_OPERAND_X, x.data) == NPUQ_ERROR_LAYOUT);
-    CHECK(npuq_call_rebind(&prepared, NPUQ_OPERAND_X, elsewhere) == NPUQ_OK);
+    test_check(npuq_call_rebind(&prepared, NPUQ_OPERAND_Y, y.data) == NPUQ_ERROR_LAYOUT);
+    test_check(npuq_call_rebind(&prepared, NPUQ_OPERAND_X, x.data) == NPUQ_ERROR_LAYOUT);
+    test_check(npuq_call_rebind(&prepared, NPUQ_OPERAND_X, elsewhere) == NPUQ_OK);
     for (int r = 0; r < ROWS; r++) {
         memset(memory + r * ROW + 4, 0x55, 3 * sizeof *memory);
     }
     npuq_call_run(&prepared, 0, SIZE_MAX);
     test_same(memory, expected, sizeof memory, "x elsewhere");
-    CHECK(npuq_call_rebind(&prepared, NPUQ_OPERAND_Y, apart) == NPUQ_OK);
-    CHECK(npuq_call_rebind(&prepared, NPUQ_OPERAND_X, memory) == NPUQ_ERROR_LAYOUT); /* scale is still there */
+    test_check(npuq_call_rebind(&prepared, NPUQ_OPERAND_Y, apart) == NPUQ_OK);
+    test_check(npuq_call_rebind(&prepared, NPUQ_OPERAND_X, memory) == NPUQ_ERROR_LAYOUT); /* scale is still there */
 }
 
 /* x and y in one place move together or not at all. */
@@ -354,18 +310,17 @@ static void check_in_place(void)
     const npuq_tensor y = npuq_matrix(sums, NPUQ_FLOAT32, ROWS, COLS, 0);
     const npuq_tensor scale = npuq_vector(scales, NPUQ_FLOAT32, 1);
 
-    op = TEST_DEQUANT;
-    number = 0;
+    now.op = TEST_DEQUANT;
     for (int i = 0; i < ROWS * COLS; i++) {
         sums[i] = i - 50;
         expected[i] = 0.25f * (float)sums[i];
     }
-    CHECK(npuq_prepare_dequant(&prepared, &x, &scale, NULL, NULL, &y) == NPUQ_OK);
-    CHECK(npuq_call_rebind(&prepared, NPUQ_OPERAND_X, sums) == NPUQ_ERROR_ARGUMENT);
-    CHECK(npuq_call_rebind(&prepared, NPUQ_OPERAND_Y, elsewhere) == NPUQ_ERROR_ARGUMENT);
-    CHECK(strstr(npuq_last_error(), "dequant: y: is written over x") != NULL);
-    CHECK(npuq_call_rebind(&prepared, NPUQ_OPERAND_SCALE, sums + COLS) == NPUQ_ERROR_LAYOUT);
-    CHECK(npuq_call_rebind(&prepared, NPUQ_OPERAND_SCALE, scales + 1) == NPUQ_OK);
+    test_check(npuq_prepare_dequant(&prepared, &x, &scale, NULL, NULL, &y) == NPUQ_OK);
+    test_check(npuq_call_rebind(&prepared, NPUQ_OPERAND_X, sums) == NPUQ_ERROR_ARGUMENT);
+    test_check(npuq_call_rebind(&prepared, NPUQ_OPERAND_Y, elsewhere) == NPUQ_ERROR_ARGUMENT);
+    test_check(strstr(npuq_last_error(), "dequant: y: is written over x") != NULL);
+    test_check(npuq_call_rebind(&prepared, NPUQ_OPERAND_SCALE, sums + COLS) == NPUQ_ERROR_LAYOUT);
+    test_check(npuq_call_rebind(&prepared, NPUQ_OPERAND_SCALE, scales + 1) == NPUQ_OK);
     npuq_call_run(&prepared, 0, SIZE_MAX);
     test_same(sums, expected, sizeof sums, "y over x");
 }
@@ -373,6 +328,7 @@ static void check_in_place(void)
 static void test_constructed(void **unused)
 {
     (void)unused;
+    now = (test_case){.kind = "constructed", .way = "prepared"};
     FOR_EACH_BACKEND()
     {
         check_null_calls();

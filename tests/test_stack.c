@@ -109,13 +109,11 @@ static void test_stack(void **unused)
     assert_true(stack != MAP_FAILED);
     base = stack_of(do_nothing, NULL); /* the system's own part */
     for (size_t number = 0; number < CALLS; number++) {
-        test_drawing d = {.choose = test_below,
-                          .add = test_add_view,
-                          .call.op = (enum test_operator)(number % TEST_OPERATORS),
-                          .large = true};
+        test_drawing d = test_undrawn((enum test_operator)(number % TEST_OPERATORS));
         const npuq_executor measuring = {run_measured, &in_tasks};
         npuq_call prepared;
 
+        d.large = true;
         test_reseed(number);
         test_draw_elements(&d);
         FOR_EACH_BACKEND()
