@@ -4,6 +4,7 @@
 #include "backends/dispatch.h"
 #include "support.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #define TYPE(NAME, name, row, number, KIND, bits, ...) {#row, NPUQ_##NAME, bits},
@@ -78,6 +79,25 @@ void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_argu
 
         kernels->quantise[id.op][id.y][id.x](&a->block, &params);
     }
+}
+
+void kernel_same(const kernel_backend *backend, kernel_id id, kernel_arguments a, void *got, void *expected,
+                 size_t size, size_t number)
+{
+    float hi[] = {-INFINITY, -INFINITY};
+    float lo[] = {INFINITY, INFINITY};
+    char what[128];
+
+    for (int i = 0; i < 2; i++) {
+        a.block.y = i ? got : expected;
+        a.hi = &hi[i];
+        a.lo = &lo[i];
+        kernel_run(i ? backend->kernels : &npuq_rows_ref, id, &a);
+    }
+    (void)snprintf(what, sizeof what, "%s, %s, case %zu, n = %zu", backend->name, kernel_name(id), number, a.block.n);
+    test_same(got, expected, size, "%s", what);
+    test_same(&hi[1], &hi[0], sizeof hi[0], "%s: hi", what);
+    test_same(&lo[1], &lo[0], sizeof lo[0], "%s: lo", what);
 }
 
 void kernel_choose_hints(npuq_block *block)

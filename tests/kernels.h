@@ -7,6 +7,12 @@
 
 typedef enum kernel_kind { UNIFORM, VECTOR, RANGE, SMOOTH_RANGE, SMOOTH_AFFINE } kernel_kind;
 
+/* The row kernels of a backend. */
+typedef struct kernel_backend {
+    const char *name;
+    const npuq_row_kernels *kernels;
+} kernel_backend;
+
 /* A kernel of the table; y and op only where the kernel has them. */
 typedef struct kernel_id {
     kernel_kind kind;
@@ -49,15 +55,16 @@ typedef struct kernel_arguments {
 
 void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_arguments *arguments);
 
+/* Runs a kernel of ref to `expected`, and that of the backend to `got`. Fails unless y, of `size` bytes, and the range
+ * of a row are the same; number: of the case. */
+void kernel_same(const kernel_backend *backend, kernel_id id, kernel_arguments arguments, void *got, void *expected,
+                 size_t size, size_t number);
+
 /* Chooses at random the hints of a block, which change no result. */
 void kernel_choose_hints(npuq_block *block);
 
 /* The backends other than ref that run here; avx512 has two tables. At first makes each active to read its table. The
  * last has no name. */
-typedef struct kernel_backend {
-    const char *name;
-    const npuq_row_kernels *kernels;
-} kernel_backend;
 const kernel_backend *kernel_backends(void);
 #define FOR_EACH_KERNELS(b) for (const kernel_backend *b = kernel_backends(); b->name; b++)
 

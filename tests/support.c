@@ -341,6 +341,23 @@ void test_guarded_free(test_guarded *guarded)
     guarded->map = NULL;
 }
 
+static test_guarded guards[32];
+static size_t guard_count;
+
+void *test_guard(size_t size, bool at_end, size_t gap)
+{
+    assert_true(guard_count < sizeof guards / sizeof guards[0]);
+    guards[guard_count] = test_guarded_make(size, at_end, gap);
+    return guards[guard_count++].memory;
+}
+
+void test_free_guards(void)
+{
+    while (guard_count > 0) {
+        test_guarded_free(&guards[--guard_count]);
+    }
+}
+
 #ifndef __wasi__
 
 static void (*describe_fault)(char *line, size_t size, const char *what);

@@ -66,6 +66,9 @@ typedef struct test_guarded {
 
 test_guarded test_guarded_make(size_t size, bool at_end, size_t gap);
 void test_guarded_free(test_guarded *guarded);
+/* Such memory, which test_free_guards() frees with all other. */
+void *test_guard(size_t size, bool at_end, size_t gap);
+void test_free_guards(void);
 
 /* From here on, a fault ends the program with the line that `describe` makes. Not on WebAssembly, which cannot catch a
  * fault and prints the stack. */

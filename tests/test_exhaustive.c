@@ -155,15 +155,12 @@ static void check_block(const void *argument, uint32_t block, void *memory, bloc
     for (uint32_t i = 0; i < BLOCK; i++) {
         b->x[i] = block << 16 | i;
     }
-    kernel_arguments a = {{b->x, b->expected, 0, 0, 1, BLOCK, 0, {.prefetch_bytes = 0}, 0},
-                          b->scale,
-                          b->offset,
-                          0,
-                          b->scale,
-                          &hi,
-                          &lo,
-                          false,
-                          NULL};
+    const kernel_arguments a = {.block = {.x = b->x, .y = b->expected, .rows = 1, .n = BLOCK},
+                                .scale = b->scale,
+                                .offset = b->offset,
+                                .smooth = b->scale,
+                                .hi = &hi,
+                                .lo = &lo};
     kernel_run(&npuq_rows_ref, p->id, &a);
     FOR_EACH_KERNELS(k)
     {
@@ -235,15 +232,11 @@ static void check_quotients(buffers *b, float scale, uint32_t exponent_of_x, boo
 {
     enum { ROWS = 4, COLUMNS = BLOCK / ROWS };
     const kernel_id id = {by_column ? VECTOR : UNIFORM, NPUQ_TYPE_FLOAT32, NPUQ_TYPE_INT32, NPUQ_DIV};
-    kernel_arguments a = {{b->x, b->expected, COLUMNS * 4, COLUMNS * 4, ROWS, COLUMNS, 0, {.prefetch_bytes = 0}, 0},
-                          b->scale,
-                          b->offset,
-                          0,
-                          NULL,
-                          NULL,
-                          NULL,
-                          false,
-                          NULL};
+    kernel_arguments a = {
+        .block = {.x = b->x, .x_stride = COLUMNS * 4, .y_stride = COLUMNS * 4, .rows = ROWS, .n = COLUMNS},
+        .scale = b->scale,
+        .offset = b->offset,
+    };
 
     for (size_t i = 0; i < BLOCK; i++) {
         b->scale[i] = scale;

@@ -79,11 +79,16 @@ typedef struct rig {
     float values[MAX_N + APART];
 } rig;
 
-static test_guarded copy_guarded(const float *values, size_t n)
+/* Room before a guard page, and its first elements. */
+static float *guarded_floats(const float *values, size_t n, size_t room)
 {
-    test_guarded copy = test_guarded_make(n * sizeof *values, true, 0);
-    memcpy(copy.memory, values, n * sizeof *values);
-    return copy;
+    float *guarded = test_guard(room * sizeof *values, true, 0);
+
+    memset(guarded, 0xFF, room * sizeof *values);
+    if (values) {
+        memcpy(guarded, values, n * sizeof *values);
+    }
+    return guarded;
 }
 
 /* Rounds values to float16 or bfloat16. */
@@ -161,24 +166,25 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     const bool half_columns =
         backend->kernels->takes_any_columns && id.x != NPUQ_TYPE_FLOAT32 &&
         (id.kind == VECTOR ? id.op == NPUQ_MUL && id.x == NPUQ_TYPE_BFLOAT16 : id.kind != UNIFORM) && test_one_in(2);
-    test_guarded halves = test_guarded_make(smooths * sizeof(uint16_t), true, 0);
+    uint16_t *halves = test_guard(smooths * sizeof *halves, true, 0);
     if (half_columns && id.kind == VECTOR) {
-        make_halves(r->scale, n, id.x, (uint16_t *)(void *)halves.memory);
+        make_halves(r->scale, n, id.x, halves);
     }
-    test_guarded x = test_guarded_make(x_bytes, at_end, now.x_gap);
-    test_guarded y = test_guarded_make(y_span + 2 * PAD, true, now.y_gap);
-    fill_rows(r, id, x.memory, x_step, rows, n, step);
-    test_guarded scale = copy_guarded(r->scale, params);
-    test_guarded offset = copy_guarded(r->offset, id.kind == VECTOR && step == 0 ? 1 : params);
+    unsigned char *x = test_guard(x_bytes, at_end, now.x_gap);
+    unsigned char *y = test_guard(y_span + 2 * PAD, true, now.y_gap);
+    fill_rows(r, id, x, x_step, rows, n, step);
+    const size_t offset_count = id.kind == VECTOR && step == 0 ? 1 : params;
+    const float *scale = guarded_floats(r->scale, params, params);
+    const float *offset = guarded_floats(r->offset, offset_count, offset_count);
     for (size_t i = 0; i < smooths; i++) {
         r->values[i] = random_scale(kind);
     }
     if (half_columns && id.kind != VECTOR) {
-        make_halves(r->values, smooths, id.x, (uint16_t *)(void *)halves.memory);
+        make_halves(r->values, smooths, id.x, halves);
     }
-    test_guarded smooth = copy_guarded(r->values, smooths);
+    const float *smooth = guarded_floats(r->values, smooths, smooths);
 
-    memset(y.memory, CANARY, y_span + 2 * PAD);
+    memset(y, CANARY, y_span + 2 * PAD);
     memset(expected, CANARY, y_span + 2 * PAD);
     for (size_t row = 0; row < first + rows; row++) {
         const bool fresh = test_one_in(2);
@@ -189,12 +195,11 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     }
 
     kernel_arguments arguments = {
-        .block =
-            {x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, first, {.prefetch_bytes = 0}, 0},
-        .scale = scale.memory,
-        .offset = (const float *)(void *)offset.memory,
+        .block = {x, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, first, {.prefetch_bytes = 0}, 0},
+        .scale = scale,
+        .offset = offset,
         .step = step,
-        .smooth = smooth.memory,
+        .smooth = smooth,
         .smooth_offsets = apart ? offsets[0] : NULL,
         .hi = hi[0],
         .lo = lo[0],
@@ -204,14 +209,14 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
         arguments.block.flip = test_one_in(2) ? 0x80 : 0;
     }
     /* between guard bytes, or before them, or against the guard page when gap is 0 */
-    unsigned char *target = y.memory + PAD + (test_one_in(2) ? PAD : 0);
+    unsigned char *target = y + PAD + (test_one_in(2) ? PAD : 0);
     kernel_run(&npuq_rows_ref, id, &arguments);
     arguments.block.y = target;
     arguments.smooth_offsets = apart ? offsets[1] : NULL;
     arguments.hi = hi[1];
     arguments.lo = lo[1];
     if (half_columns) {
-        *(id.kind == VECTOR ? &arguments.scale : &arguments.smooth) = halves.memory;
+        *(id.kind == VECTOR ? &arguments.scale : &arguments.smooth) = halves;
     }
     arguments.half_columns = half_columns;
     kernel_run(backend->kernels, id, &arguments);
@@ -220,18 +225,13 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     test_same(target, expected + PAD, y_span, "%s", line);
     test_same(hi[1], hi[0], sizeof(float) * (first + rows), "%s", line);
     test_same(lo[1], lo[0], sizeof(float) * (first + rows), "%s", line);
-    for (unsigned char *p = y.memory; p < y.memory + y_span + 2 * PAD; p++) {
+    for (unsigned char *p = y; p < y + y_span + 2 * PAD; p++) {
         if ((p < target || p >= target + y_span) && *p != CANARY) {
             fail_msg("overwrite %s: %s", p < target ? "left" : "right", line);
         }
     }
 
-    test_guarded_free(&x);
-    test_guarded_free(&y);
-    test_guarded_free(&scale);
-    test_guarded_free(&offset);
-    test_guarded_free(&smooth);
-    test_guarded_free(&halves);
+    test_free_guards();
     free(expected);
 }
 
@@ -296,6 +296,7 @@ static void check_halves(void *context, kernel_id id)
     static uint32_t expected[ALL];
     static uint32_t got[ALL];
     const sweep *s = context;
+    kernel_arguments a = {.block = {.x = x, .rows = 1}, .scale = scale, .offset = offset, .smooth = scale};
 
     if (id.x == NPUQ_TYPE_FLOAT32) {
         return;
@@ -304,53 +305,17 @@ static void check_halves(void *context, kernel_id id)
         x[i] = (uint16_t)i;
     }
     for (size_t p = 0; p < sizeof scales / sizeof scales[0]; p++) {
-        float hi[2] = {-INFINITY, -INFINITY};
-        float lo[2] = {INFINITY, INFINITY};
-
         for (size_t i = 0; i < ALL; i++) {
             scale[i] = scales[p];
             offset[i] = offsets[p];
         }
-        kernel_arguments a = {{x, expected, 0, 0, 1, ALL, 0, {.prefetch_bytes = 0}, 0},
-                              scale,
-                              offset,
-                              0,
-                              scale,
-                              &hi[0],
-                              &lo[0],
-                              false,
-                              NULL};
-        kernel_run(&npuq_rows_ref, id, &a);
-        a.block.y = got;
-        a.hi = &hi[1];
-        a.lo = &lo[1];
-        kernel_run(s->backend->kernels, id, &a);
-        test_same(got, expected, kernel_y_bytes(id, ALL), "%s, %s, scale %g, offset %g", s->backend->name,
-                  kernel_name(id), (double)scales[p], (double)offsets[p]);
-        test_same(&hi[1], &hi[0], sizeof hi[0], "%s, %s", s->backend->name, kernel_name(id));
-        test_same(&lo[1], &lo[0], sizeof lo[0], "%s, %s", s->backend->name, kernel_name(id));
+        a.block.n = ALL;
+        kernel_same(s->backend, id, a, got, expected, kernel_y_bytes(id, ALL), p);
     }
-    if (id.kind == RANGE || id.kind == SMOOTH_RANGE) { /* also each pattern alone */
-        for (size_t i = 0; i < ALL; i++) {
-            float hi[2] = {-INFINITY, -INFINITY};
-            float lo[2] = {INFINITY, INFINITY};
-            kernel_arguments a = {{&x[i], NULL, 0, 0, 1, 1, 0, {.prefetch_bytes = 0}, 0},
-                                  NULL,
-                                  NULL,
-                                  0,
-                                  scale,
-                                  &hi[0],
-                                  &lo[0],
-                                  false,
-                                  NULL};
-
-            kernel_run(&npuq_rows_ref, id, &a);
-            a.hi = &hi[1];
-            a.lo = &lo[1];
-            kernel_run(s->backend->kernels, id, &a);
-            test_same(&hi[1], &hi[0], sizeof hi[0], "%s, %s of %04zx", s->backend->name, kernel_name(id), i);
-            test_same(&lo[1], &lo[0], sizeof lo[0], "%s, %s of %04zx", s->backend->name, kernel_name(id), i);
-        }
+    for (size_t i = 0; i < ALL && (id.kind == RANGE || id.kind == SMOOTH_RANGE); i++) { /* also each pattern alone */
+        a.block.x = &x[i];
+        a.block.n = 1;
+        kernel_same(s->backend, id, a, NULL, NULL, 0, i);
     }
 }
 
@@ -379,22 +344,13 @@ static void check_range_orders(void *context, kernel_id id)
         for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++) {
             const size_t n = lengths[l];
             float x[517];
-            float hi[2] = {-INFINITY, -INFINITY};
-            float lo[2] = {INFINITY, INFINITY};
 
             for (size_t k = 0; k < n; k++) {
                 x[k] = npuq_ref_from_bits(bad[i % count]);
             }
             x[test_below(n)] = npuq_ref_from_bits(bad[i / count % count]);
             x[test_below(n)] = npuq_ref_from_bits(bad[i / count / count]);
-            kernel_arguments a = {
-                {x, NULL, 0, 0, 1, n, 0, {.prefetch_bytes = 0}, 0}, NULL, NULL, 0, NULL, &hi[0], &lo[0], false, NULL};
-            kernel_run(&npuq_rows_ref, id, &a);
-            a.hi = &hi[1];
-            a.lo = &lo[1];
-            kernel_run(s->backend->kernels, id, &a);
-            test_same(&hi[1], &hi[0], sizeof hi[0], "%s, hi, case %zu, n = %zu", s->backend->name, i, n);
-            test_same(&lo[1], &lo[0], sizeof lo[0], "%s, lo, case %zu, n = %zu", s->backend->name, i, n);
+            kernel_same(s->backend, id, (kernel_arguments){.block = {.x = x, .rows = 1, .n = n}}, NULL, NULL, 0, i);
         }
     }
 }
@@ -408,19 +364,14 @@ static void test_range_orders(void **unused)
 /* ---- quotients by scales at the ends ---- */
 
 /* Divides float32 to int32 by every backend: by all scales, and by the first for all columns, with equal results. */
-static void check_quotients(kernel_arguments *a, void *got, void *expected, size_t size)
+static void check_quotients(kernel_arguments a, void *got, void *expected, size_t size, size_t number)
 {
     kernel_id id = {VECTOR, NPUQ_TYPE_FLOAT32, NPUQ_TYPE_INT32, NPUQ_DIV};
 
     FOR_EACH_KERNELS(backend)
     {
         for (id.kind = UNIFORM; id.kind <= VECTOR; id.kind++) {
-            a->block.y = expected;
-            kernel_run(&npuq_rows_ref, id, a);
-            a->block.y = got;
-            kernel_run(backend->kernels, id, a);
-            test_same(got, expected, size, "%s, %s, scale %a", backend->name, kernel_name(id),
-                      (double)*(const float *)a->scale);
+            kernel_same(backend, id, a, got, expected, size, number);
         }
     }
 }
@@ -434,9 +385,11 @@ static void test_extreme_scales(void **unused)
     static float offset[N];
     static int32_t got[ROWS][N];
     static int32_t expected[ROWS][N];
-    kernel_arguments a = {.block = {x, NULL, sizeof x[0], sizeof got[0], ROWS, N, 0, {.prefetch_bytes = 0}, 0},
-                          .scale = scale,
-                          .offset = offset};
+    const kernel_arguments a = {
+        .block = {.x = x, .x_stride = sizeof x[0], .y_stride = sizeof got[0], .rows = ROWS, .n = N},
+        .scale = scale,
+        .offset = offset,
+    };
 
     (void)unused;
     for (size_t s = 0; s < SCALES; s++) {
@@ -457,7 +410,7 @@ static void test_extreme_scales(void **unused)
                 x[row][i] = row % 2 ? near : -near;
             }
         }
-        check_quotients(&a, got, expected, sizeof got);
+        check_quotients(a, got, expected, sizeof got, s);
     }
 }
 
@@ -472,15 +425,11 @@ static void check_last_scale(const kernel_backend *backend)
     static _Alignas(LINE) int8_t y[ROWS][N + 2 * LINE - N % LINE];
     static int8_t expected[ROWS][N + 2 * LINE - N % LINE];
     const kernel_id id = {VECTOR, NPUQ_TYPE_FLOAT32, NPUQ_TYPE_INT8, NPUQ_DIV};
-    kernel_arguments a = {{x, NULL, sizeof x[0], sizeof y[0], 0, 0, 0, {.read_streams = 4}, 0},
-                          scale,
-                          offset,
-                          0,
-                          NULL,
-                          NULL,
-                          NULL,
-                          false,
-                          NULL};
+    kernel_arguments a = {
+        .block = {.x = x, .x_stride = sizeof x[0], .y_stride = sizeof y[0], .n = N, .hints = {.read_streams = 4}},
+        .scale = scale,
+        .offset = offset,
+    };
 
     for (size_t i = 0; i < N; i++) {
         scale[i] = 1.0f;
@@ -492,7 +441,6 @@ static void check_last_scale(const kernel_backend *backend)
     for (size_t gap = 0; gap < LINE; gap++) {
         for (size_t k = 0; k < 2 * ROWS; k++) {
             a.block.rows = 1 + k / 2;
-            a.block.n = N;
             a.block.hints.from_memory = k % 2;
             a.block.hints.prefetch_bytes = k % 2 * 4096;
             a.block.y = &expected[0][gap];
@@ -524,9 +472,11 @@ static void test_uncertain_quotients(void **unused)
     static float offset[N];
     static int32_t got[ROWS][N];
     static int32_t expected[ROWS][N];
-    kernel_arguments a = {.block = {x, NULL, sizeof x[0], sizeof got[0], ROWS, N, 0, {.prefetch_bytes = 0}, 0},
-                          .scale = scale,
-                          .offset = offset};
+    const kernel_arguments a = {
+        .block = {.x = x, .x_stride = sizeof x[0], .y_stride = sizeof got[0], .rows = ROWS, .n = N},
+        .scale = scale,
+        .offset = offset,
+    };
 
     (void)unused;
     for (size_t s = 0; s < SCALES; s++) {
@@ -543,7 +493,7 @@ static void test_uncertain_quotients(void **unused)
                 x[row][i] = row % 3 == 2 || !rare ? (float)(i % 200) * one : values[(i / 16 + s / 4) % KINDS];
             }
         }
-        check_quotients(&a, got, expected, sizeof got);
+        check_quotients(a, got, expected, sizeof got, s);
     }
 }
 
@@ -562,16 +512,16 @@ static void test_pack(void **unused)
     {
         for (size_t n = 0; n <= MOST; n++) {
             for (npuq_round_mode mode = NPUQ_ROUND_TRUNCATE; mode <= NPUQ_ROUND_NEAREST; mode++) {
-                test_guarded y = test_guarded_make(n * sizeof *expected, true, 0);
+                uint64_t *y = test_guard(n * sizeof *y, true, 0);
                 const float *given = test_one_in(3) ? NULL : offset;
 
                 test_fill(scale, NPUQ_FLOAT32, n, false);
                 test_fill(offset, NPUQ_FLOAT32, n, false);
                 memcpy(bits, scale, n * sizeof *bits);
                 npuq_rows_ref.pack(bits, given, expected, n, mode);
-                b->kernels->pack(bits, given, (uint64_t *)(void *)y.memory, n, mode);
-                test_same(y.memory, expected, n * sizeof *expected, "pack, %s, n = %zu", b->name, n);
-                test_guarded_free(&y);
+                b->kernels->pack(bits, given, y, n, mode);
+                test_same(y, expected, n * sizeof *expected, "pack, %s, n = %zu", b->name, n);
+                test_free_guards();
             }
         }
     }
@@ -588,9 +538,9 @@ static void test_unpack(void **unused)
     FOR_EACH_KERNELS(b)
     {
         for (size_t n = 0; n <= MOST; n++) {
-            test_guarded y = test_guarded_make(n * sizeof *random, true, 0);
-            test_guarded scale = test_guarded_make(n * sizeof *expected_scale, true, 0);
-            test_guarded offset = test_guarded_make(n * sizeof *expected_offset, true, 0);
+            uint64_t *y = test_guard(n * sizeof *y, true, 0);
+            float *scale = test_guard(n * sizeof *scale, true, 0);
+            int32_t *offset = test_guard(n * sizeof *offset, true, 0);
 
             for (size_t i = 0; i < n; i++) {
                 random[i] = test_random();
@@ -598,24 +548,21 @@ static void test_unpack(void **unused)
                     random[i] = (random[i] | (uint64_t)1 << 46) & ~((uint64_t)0x1F << 32);
                 }
             }
-            memcpy(y.memory, random, n * sizeof *random);
+            memcpy(y, random, n * sizeof *random);
             npuq_rows_ref.unpack(random, expected_scale, expected_offset, n);
-            b->kernels->unpack((const uint64_t *)(void *)y.memory, (float *)(void *)scale.memory,
-                               (int32_t *)(void *)offset.memory, n);
-            test_same(scale.memory, expected_scale, scale.size, "unpack, %s, n = %zu", b->name, n);
-            test_same(offset.memory, expected_offset, offset.size, "unpack, %s, n = %zu", b->name, n);
-            memset(scale.memory, 0, scale.size);
-            b->kernels->unpack((const uint64_t *)(void *)y.memory, (float *)(void *)scale.memory, NULL, n);
-            test_same(scale.memory, expected_scale, scale.size, "unpack scales, %s, n = %zu", b->name, n);
+            b->kernels->unpack(y, scale, offset, n);
+            test_same(scale, expected_scale, n * sizeof *scale, "unpack, %s, n = %zu", b->name, n);
+            test_same(offset, expected_offset, n * sizeof *offset, "unpack, %s, n = %zu", b->name, n);
+            memset(scale, 0, n * sizeof *scale);
+            b->kernels->unpack(y, scale, NULL, n);
+            test_same(scale, expected_scale, n * sizeof *scale, "unpack scales, %s, n = %zu", b->name, n);
 
             const npuq_word_bits expected = npuq_rows_ref.word_bits(random, n);
-            const npuq_word_bits got = b->kernels->word_bits((const uint64_t *)(void *)y.memory, n);
+            const npuq_word_bits got = b->kernels->word_bits(y, n);
 
             assert_int_equal(got.any, expected.any);
             assert_int_equal(got.all, expected.all);
-            test_guarded_free(&y);
-            test_guarded_free(&scale);
-            test_guarded_free(&offset);
+            test_free_guards();
         }
     }
 }
@@ -654,14 +601,13 @@ static void check_widen(npuq_widen_fn *widen, npuq_widen_fn *reference, size_t s
         }
     }
     for (size_t n = 0; n <= 257; n++) {
-        test_guarded from = test_guarded_make(n * size, true, 0);
-        test_guarded to = test_guarded_make(n * sizeof *got, true, 0);
+        void *from = test_guard(n * size, true, 0);
+        float *to = test_guard(n * sizeof *to, true, 0);
 
-        memcpy(from.memory, (const char *)x + 1000 * size, n * size);
-        widen(from.memory, (float *)(void *)to.memory, n);
-        test_same(to.memory, expected + 1000, n * sizeof *got, "widen %s, n = %zu", name, n);
-        test_guarded_free(&from);
-        test_guarded_free(&to);
+        memcpy(from, (const char *)x + 1000 * size, n * size);
+        widen(from, to, n);
+        test_same(to, expected + 1000, n * sizeof *got, "widen %s, n = %zu", name, n);
+        test_free_guards();
     }
 }
 
@@ -693,16 +639,6 @@ static void canonical(float *values, size_t n)
     }
 }
 
-static float *guarded_floats(test_guarded *guarded, const float *values, size_t n, size_t room)
-{
-    *guarded = test_guarded_make(room * sizeof *values, true, 0);
-    memset(guarded->memory, 0xFF, room * sizeof *values);
-    if (values) {
-        memcpy(guarded->memory, values, n * sizeof *values);
-    }
-    return (float *)(void *)guarded->memory;
-}
-
 static size_t whole_lanes(size_t n)
 {
     return (n + NPUQ_LANES - 1) / NPUQ_LANES * NPUQ_LANES;
@@ -730,14 +666,13 @@ static void check_short_rows(const kernel_backend *backend, size_t n, size_t row
     float factors[MOST];
     float hi[NPUQ_SHORT_ROWS];
     float lo[NPUQ_SHORT_ROWS];
-    test_guarded memory[4];
 
     fill_short(values, count);
     test_fill(factors, NPUQ_FLOAT32, count, test_one_in(2));
-    float *got = guarded_floats(&memory[0], values, count, count + NPUQ_LANES);
-    const float *by = guarded_floats(&memory[1], factors, count, count + NPUQ_LANES);
-    float *got_hi = guarded_floats(&memory[2], NULL, 0, room);
-    float *got_lo = guarded_floats(&memory[3], NULL, 0, room);
+    float *got = guarded_floats(values, count, count + NPUQ_LANES);
+    const float *by = guarded_floats(factors, count, count + NPUQ_LANES);
+    float *got_hi = guarded_floats(NULL, 0, room);
+    float *got_lo = guarded_floats(NULL, 0, room);
 
     npuq_rows_ref.short_rows(values, smooth ? factors : NULL, n, rows, hi, lo);
     backend->kernels->short_rows(got, smooth ? by : NULL, n, rows, got_hi, got_lo);
@@ -746,9 +681,7 @@ static void check_short_rows(const kernel_backend *backend, size_t n, size_t row
     test_same(got, values, count * sizeof *got, "short rows, %s, %zu x %zu", backend->name, rows, n);
     test_same(got_hi, hi, rows * sizeof *hi, "maxima of short rows, %s, %zu x %zu", backend->name, rows, n);
     test_same(got_lo, lo, rows * sizeof *lo, "minima of short rows, %s, %zu x %zu", backend->name, rows, n);
-    for (size_t i = 0; i < 4; i++) {
-        test_guarded_free(&memory[i]);
-    }
+    test_free_guards();
 }
 
 static void test_short_rows(void **unused)
@@ -776,30 +709,26 @@ static void check_runs(const kernel_backend *backend, npuq_dtype x_dtype, npuq_d
     const size_t y_bytes = npuq_count_bytes(npuq_word_of(y), n);
     float largest[MOST_RUNS];
     float scales[MOST_RUNS];
-    test_guarded memory[3];
-    test_guarded to = test_guarded_make(y_bytes, true, 0);
+    unsigned char *to = test_guard(y_bytes, true, 0);
+    unsigned char *from = test_guard(x_bytes, true, 0);
     unsigned char expected[MOST];
 
     assert_true(n <= MOST);
-    memory[0] = test_guarded_make(x_bytes, true, 0);
-    test_fill(memory[0].memory, x_dtype, n, test_one_in(2));
+    test_fill(from, x_dtype, n, test_one_in(2));
     if (test_one_in(4)) {
-        test_fill((char *)memory[0].memory + x_bytes / n * test_below(n), x_dtype, 1, false);
+        test_fill(from + x_bytes / n * test_below(n), x_dtype, 1, false);
     }
     test_fill(scales, NPUQ_FLOAT32, runs, test_one_in(2));
-    float *got_largest = guarded_floats(&memory[1], NULL, 0, whole_lanes(runs));
-    const float *by = guarded_floats(&memory[2], scales, runs, whole_lanes(runs));
-    npuq_block block = {.x = memory[0].memory,
-                        .y = expected,
-                        .rows = 1,
-                        .n = n,
-                        .flip = y == NPUQ_TYPE_INT8 && test_one_in(2) ? 0x80 : 0};
+    float *got_largest = guarded_floats(NULL, 0, whole_lanes(runs));
+    const float *by = guarded_floats(scales, runs, whole_lanes(runs));
+    npuq_block block = {
+        .x = from, .y = expected, .rows = 1, .n = n, .flip = y == NPUQ_TYPE_INT8 && test_one_in(2) ? 0x80 : 0};
 
     npuq_rows_ref.run_magnitudes[x](&block, log2, largest);
     npuq_rows_ref.quantise[NPUQ_MUL][y][x](&block,
                                            &(npuq_quant_params){scales, NULL, NULL, NULL, NPUQ_BY_RUN, log2, false});
     kernel_choose_hints(&block);
-    block.y = to.memory;
+    block.y = to;
     backend->kernels->run_magnitudes[x](&block, log2, got_largest);
     backend->kernels->quantise[NPUQ_MUL][y][x](&block,
                                                &(npuq_quant_params){by, NULL, NULL, NULL, NPUQ_BY_RUN, log2, false});
@@ -808,12 +737,9 @@ static void check_runs(const kernel_backend *backend, npuq_dtype x_dtype, npuq_d
     canonical(got_largest, runs);
     test_same(got_largest, largest, runs * sizeof *largest, "magnitudes, %s, %s, %zu runs of %d", backend->name,
               npuq_dtype_name(x_dtype), runs, 1 << log2);
-    test_same(to.memory, expected, y_bytes, "scaled runs, %s, %s to %s, %zu of %d", backend->name,
-              npuq_dtype_name(x_dtype), npuq_dtype_name(y_dtype), runs, 1 << log2);
-    for (size_t i = 0; i < 3; i++) {
-        test_guarded_free(&memory[i]);
-    }
-    test_guarded_free(&to);
+    test_same(to, expected, y_bytes, "scaled runs, %s, %s to %s, %zu of %d", backend->name, npuq_dtype_name(x_dtype),
+              npuq_dtype_name(y_dtype), runs, 1 << log2);
+    test_free_guards();
 }
 
 static void test_runs(void **unused)
@@ -844,14 +770,13 @@ static void test_spread(void **unused)
         for (size_t n = 1; n <= COLUMNS; n++) {
             float values[ROWS];
             float expected[ROWS * COLUMNS];
-            test_guarded to;
-            float *got = guarded_floats(&to, NULL, 0, ROWS * n + NPUQ_LANES);
+            float *got = guarded_floats(NULL, 0, ROWS * n + NPUQ_LANES);
 
             test_fill(values, NPUQ_FLOAT32, ROWS, true);
             npuq_rows_ref.spread(values, ROWS, n, expected);
             b->kernels->spread(values, ROWS, n, got);
             test_same(got, expected, ROWS * n * sizeof *got, "spread, %s, n = %zu", b->name, n);
-            test_guarded_free(&to);
+            test_free_guards();
         }
     }
 }
@@ -861,9 +786,8 @@ enum { RANGES = 48 };
 
 static void check_parameters(const float *hi, const float *lo, size_t n)
 {
-    test_guarded memory[2];
-    const float *at_hi = guarded_floats(&memory[0], hi, n, whole_lanes(n));
-    const float *at_lo = guarded_floats(&memory[1], lo, n, whole_lanes(n));
+    const float *at_hi = guarded_floats(hi, n, whole_lanes(n));
+    const float *at_lo = guarded_floats(lo, n, whole_lanes(n));
 
     FOR_EACH_KERNELS(b)
     {
@@ -887,8 +811,7 @@ static void check_parameters(const float *hi, const float *lo, size_t n)
             }
         }
     }
-    test_guarded_free(&memory[0]);
-    test_guarded_free(&memory[1]);
+    test_free_guards();
 }
 
 /* All pairs of chosen values, which a caller may give, then random pairs of all magnitudes. */

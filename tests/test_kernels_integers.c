@@ -36,19 +36,18 @@ static float scale_of(bool ordinary)
     return ordinary ? (test_one_in(4) ? -1.0f : 1.0f) * (float)test_between(1, 4000) / 65536.0f : test_float(false);
 }
 
-static test_guarded floats(size_t n, bool ordinary)
+static float *floats(size_t n, bool ordinary)
 {
-    test_guarded guarded = test_guarded_make(n * sizeof(float), true, 0);
+    float *guarded = test_guard(n * sizeof *guarded, true, 0);
 
     for (size_t i = 0; i < n; i++) {
-        const float value = scale_of(ordinary);
-        memcpy(guarded.memory + i * sizeof value, &value, sizeof value);
+        guarded[i] = scale_of(ordinary);
     }
     return guarded;
 }
 
 /* Sums of all magnitudes, and a few at the ends. */
-static void fill_ints(unsigned char *p, size_t n)
+static void fill_ints(void *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const int32_t ends[] = {INT32_MIN, INT32_MAX, 0, 1, -1};
@@ -57,22 +56,8 @@ static void fill_ints(unsigned char *p, size_t n)
         if (test_one_in(16)) {
             value = ends[test_below(sizeof ends / sizeof ends[0])];
         }
-        memcpy(p + i * sizeof value, &value, sizeof value);
+        memcpy((char *)p + i * sizeof value, &value, sizeof value);
     }
-}
-
-static test_guarded ints(size_t n, int32_t first, int32_t last)
-{
-    test_guarded guarded = test_guarded_make(n * sizeof(int32_t), true, 0);
-
-    if (first == 0 && last == 0) {
-        fill_ints(guarded.memory, n);
-    }
-    for (size_t i = 0; i < n && first < last; i++) {
-        const int32_t value = (int32_t)test_between(first, last);
-        memcpy(guarded.memory + i * sizeof value, &value, sizeof value);
-    }
-    return guarded;
 }
 
 static void check(const kernel_backend *backend, integer_kernel k, size_t n, size_t rows, size_t gap)
@@ -98,20 +83,24 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
     now.n = n;
     now.rows = rows;
 
-    test_guarded x = test_guarded_make(x_span, test_one_in(2), gap * x_align % 64);
-    test_guarded y = test_guarded_make(y_span + 2 * PAD, true, gap * y_align % 64);
-    test_guarded scale = floats(params, ordinary);
-    test_guarded offset = floats(n, ordinary);
-    test_guarded bias = floats(n, ordinary);
-    test_guarded row_scale = floats(rows, ordinary);
-    test_guarded x_bias = ints(n, 0, 0);
-    test_guarded y_offset = ints(params, -256, 255);
+    unsigned char *x = test_guard(x_span, test_one_in(2), gap * x_align % 64);
+    unsigned char *y = test_guard(y_span + 2 * PAD, true, gap * y_align % 64);
+    float *scale = floats(params, ordinary);
+    float *offset = floats(n, ordinary);
+    const float *bias = floats(n, ordinary);
+    const float *row_scale = floats(rows, ordinary);
+    int32_t *x_bias = test_guard(n * sizeof *x_bias, true, 0);
+    int32_t *y_offset = test_guard(params * sizeof *y_offset, true, 0);
+    fill_ints(x_bias, n);
+    for (size_t i = 0; i < params; i++) {
+        y_offset[i] = (int32_t)test_between(-256, 255);
+    }
     for (size_t r = 0; r < rows; r++) {
         if (from_int32) {
-            fill_ints(x.memory + r * x_step, n);
+            fill_ints(x + r * x_step, n);
         } else {
             for (size_t i = 0; i < x_row; i++) {
-                x.memory[r * x_step + i] = (unsigned char)test_random();
+                x[r * x_step + i] = (unsigned char)test_random();
             }
         }
     }
@@ -120,58 +109,47 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
                           (to_int8 || k.y == NPUQ_TYPE_FLOAT16) && test_one_in(2);
     const bool of_dequant = from_int32 && !to_int8 && !as_words;
     const size_t row_scales = of_dequant ? test_below(3) : 0; /* none, for each row, by column */
-    test_guarded words = test_guarded_make(params * sizeof(uint64_t), true, 0);
+    uint64_t *words = test_guard(params * sizeof *words, true, 0);
     if (as_words) {
-        uint64_t *all = (uint64_t *)(void *)words.memory;
-        npuq_rows_ref.pack((uint32_t *)(void *)scale.memory, (float *)(void *)offset.memory, all, n,
-                           NPUQ_ROUND_TRUNCATE);
-        npuq_rows_ref.unpack(all, (float *)(void *)scale.memory, (int32_t *)(void *)y_offset.memory, n);
+        npuq_rows_ref.pack((uint32_t *)(void *)scale, offset, words, n, NPUQ_ROUND_TRUNCATE);
+        npuq_rows_ref.unpack(words, scale, y_offset, n);
     }
     npuq_dequant_params p = {
-        .scale = (const float *)(void *)scale.memory,
-        .offset = !from_int32 && test_one_in(2) ? (const float *)(void *)offset.memory : NULL,
-        .x_bias = from_int32 && test_one_in(2) ? (const int32_t *)(void *)x_bias.memory : NULL,
-        .row_scale = row_scales == 1 ? (const float *)(void *)row_scale.memory : NULL,
-        .row_scales = row_scales == 2 ? (const float *)(void *)offset.memory : NULL,
-        .bias = of_dequant && test_one_in(2) ? (const float *)(void *)bias.memory : NULL,
-        .y_offset = to_int8 && test_one_in(2) ? (const int32_t *)(void *)y_offset.memory : NULL,
+        .scale = scale,
+        .offset = !from_int32 && test_one_in(2) ? offset : NULL,
+        .x_bias = from_int32 && test_one_in(2) ? x_bias : NULL,
+        .row_scale = row_scales == 1 ? row_scale : NULL,
+        .row_scales = row_scales == 2 ? offset : NULL,
+        .bias = of_dequant && test_one_in(2) ? bias : NULL,
+        .y_offset = to_int8 && test_one_in(2) ? y_offset : NULL,
         .by_column = step,
     };
 
-    memset(y.memory, CANARY, y_span + 2 * PAD);
+    memset(y, CANARY, y_span + 2 * PAD);
     memset(expected, CANARY, y_span + 2 * PAD);
-    npuq_block block = {
-        x.memory, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, 0, {.prefetch_bytes = 0}, 0};
+    npuq_block block = {x, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, 0, {.prefetch_bytes = 0}, 0};
 
     kernel_choose_hints(&block);
     npuq_rows_ref.dequantise[k.y][k.x](&block, &p);
     /* between guard bytes, or with its end against the guard page when gap is 0 */
-    unsigned char *target = y.memory + PAD + (test_one_in(2) ? PAD : 0);
+    unsigned char *target = y + PAD + (test_one_in(2) ? PAD : 0);
     block.y = target;
     for (size_t r = 0; r < rows && in_place; r++) {
-        memcpy(target + r * y_step, x.memory + r * x_step, x_row);
+        memcpy(target + r * y_step, x + r * x_step, x_row);
         block.x = target;
     }
-    p.words = as_words ? (const uint64_t *)(void *)words.memory : NULL;
+    p.words = as_words ? words : NULL;
     backend->kernels->dequantise[k.y][k.x](&block, &p);
 
     describe(line, sizeof line, "differs");
     test_same(target, expected + PAD, y_span, "%s", line);
-    for (unsigned char *at = y.memory; at < y.memory + y_span + 2 * PAD; at++) {
+    for (unsigned char *at = y; at < y + y_span + 2 * PAD; at++) {
         if ((at < target || at >= target + y_span) && *at != CANARY) {
             fail_msg("overwrite %s: %s", at < target ? "left" : "right", line);
         }
     }
 
-    test_guarded_free(&x);
-    test_guarded_free(&y);
-    test_guarded_free(&scale);
-    test_guarded_free(&offset);
-    test_guarded_free(&bias);
-    test_guarded_free(&row_scale);
-    test_guarded_free(&x_bias);
-    test_guarded_free(&y_offset);
-    test_guarded_free(&words);
+    test_free_guards();
     free(expected);
 }
 
