@@ -12,16 +12,18 @@
         DO(group_index, GROUP_INDEX), DO(offset, OFFSET), DO(y, Y), DO(min, MIN), DO(max, MAX),                        \
         DO(weight_scale, WEIGHT_SCALE), DO(activation_scale, ACTIVATION_SCALE), DO(bias, BIAS), DO(words, WORDS)
 
-/* Of an element. */
-static inline size_t test_bits(npuq_dtype dtype)
+#define COUNT(ARRAY) (sizeof(ARRAY) / sizeof(ARRAY)[0])
+
+/* Of a storage word. npuq_dtype_size() is in the library alone. */
+static inline size_t test_size(npuq_dtype dtype)
 {
-#define BITS_OF(NAME, name, row, number, KIND, bits, ...)                                                              \
-    case NPUQ_##NAME: return bits;
+#define SIZE_OF(NAME, name, row, number, KIND, bits, log2_elements, ...)                                               \
+    case NPUQ_##NAME: return ((size_t)(bits) << (log2_elements)) / 8;
 
     switch (dtype) {
-        EACH_TYPE(BITS_OF)
+        EACH_TYPE(SIZE_OF)
     }
-#undef BITS_OF
+#undef SIZE_OF
     return 0;
 }
 

@@ -22,8 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 /* Numbers of 64 bits, as every printf() can print them. */
 #define HEX64     "%08lX%08lX"
 #define HALVES(n) (unsigned long)((n) >> 32), (unsigned long)((n)&0xFFFFFFFF)
@@ -51,12 +49,6 @@ static size_t choose(size_t end)
 }
 
 /* ---- values, as bits --------------------------------------------------------------------------------------------- */
-
-/* Of a storage word. */
-static size_t size_of(npuq_dtype dtype)
-{
-    return test_bits(dtype) * (size_t)npuq_values_in_word(dtype) / 8;
-}
 
 /* The float32 significand * 2^exponent, truncated; infinity beyond the range. */
 static uint32_t float_bits(uint32_t significand, int exponent)
@@ -181,7 +173,7 @@ static void *allocate(size_t size)
 
 static void put(void *memory, npuq_dtype dtype, size_t i, uint64_t value)
 {
-    switch (size_of(dtype)) {
+    switch (test_size(dtype)) {
     case 1: ((uint8_t *)memory)[i] = (uint8_t)value; break;
     case 2: ((uint16_t *)memory)[i] = (uint16_t)value; break;
     case 4: ((uint32_t *)memory)[i] = (uint32_t)value; break;
@@ -191,7 +183,7 @@ static void put(void *memory, npuq_dtype dtype, size_t i, uint64_t value)
 
 static uint64_t get(const void *memory, npuq_dtype dtype, size_t i)
 {
-    switch (size_of(dtype)) {
+    switch (test_size(dtype)) {
     case 1: return ((const uint8_t *)memory)[i];
     case 2: return ((const uint16_t *)memory)[i];
     case 4: return ((const uint32_t *)memory)[i];
@@ -250,8 +242,8 @@ static void add_operand(test_drawing *d, enum slot slot, npuq_dtype dtype, int n
             first += t->strides[k] < 0 ? (size_t)(step * (t->shape[k] - 1)) : 0;
         }
     }
-    o->memory = allocate(o->count * size_of(dtype));
-    t->data = o->memory + first * size_of(dtype);
+    o->memory = allocate(o->count * test_size(dtype));
+    t->data = o->memory + first * test_size(dtype);
     fill(o, slot, dtype, written);
     for (int64_t e = 0; slot == GROUP_INDEX && e < d->groups; e++) {
         put(o->memory, dtype, (size_t)((int64_t)first + e * t->strides[0]), (uint64_t)d->ends[e]);
@@ -261,10 +253,11 @@ static void add_operand(test_drawing *d, enum slot slot, npuq_dtype dtype, int n
 /* Hashes the outputs, with the gaps between their elements, and releases all operands. */
 static void finish(const test_call *c)
 {
-    for (int slot = 0; slot < SLOTS; slot++) {
+    FOR_EACH_GIVEN(c, slot)
+    {
         const operand *o = &operands[slot];
 
-        for (size_t i = 0; c->given[slot] && test_is_output(c->op, (enum slot)slot) && i < o->count; i++) {
+        for (size_t i = 0; test_is_output(c->op, slot) && i < o->count; i++) {
             add(get(o->memory, c->tensors[slot].dtype, i));
         }
         free(o->memory);
@@ -276,40 +269,22 @@ static void finish(const test_call *c)
 
 #ifdef TEST_WITHOUT_LIBRARY
 
-/* Copies the elements of a view to an array, or back. */
-static void copy(const npuq_tensor *t, unsigned char *array, bool back)
-{
-    const size_t size = size_of(t->dtype);
-
-    for (size_t i = 0; i < test_count(t->ndim, t->shape); i++) {
-        int64_t rest = (int64_t)i;
-        int64_t offset = 0;
-
-        for (int d = t->ndim - 1; d >= 0; d--) {
-            offset += rest % t->shape[d] * t->strides[d];
-            rest /= t->shape[d];
-        }
-        unsigned char *element = (unsigned char *)t->data + offset * (int64_t)size;
-        memcpy(back ? element : array + i * size, back ? array + i * size : element, size);
-    }
-}
-
 static void run(const test_call *c)
 {
     void *elements[SLOTS] = {NULL};
 
-    for (int slot = 0; slot < SLOTS; slot++) {
+    FOR_EACH_GIVEN(c, slot)
+    {
         const npuq_tensor *t = &c->tensors[slot];
 
-        if (c->given[slot]) {
-            elements[slot] = allocate(test_count(t->ndim, t->shape) * size_of(t->dtype));
-            copy(t, elements[slot], false);
-        }
+        elements[slot] = allocate(test_count(t->ndim, t->shape) * test_size(t->dtype));
+        test_view_read(t, elements[slot]);
     }
     test_call_oracle(c, elements);
-    for (int slot = 0; slot < SLOTS; slot++) {
-        if (c->given[slot] && test_is_output(c->op, (enum slot)slot)) {
-            copy(&c->tensors[slot], elements[slot], true);
+    FOR_EACH_GIVEN(c, slot)
+    {
+        if (test_is_output(c->op, slot)) {
+            test_view_write(&c->tensors[slot], elements[slot]);
         }
         free(elements[slot]);
     }

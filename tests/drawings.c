@@ -103,13 +103,13 @@ static void add_input(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndi
 
 static void add_groups(test_drawing *d, npuq_dtype dtype)
 {
-    int32_t ends[TEST_GROUPS];
+    test_view *view = &d->views[GROUP_INDEX];
 
-    for (int64_t e = 0; e < d->groups; e++) {
-        ends[e] = (int32_t)d->ends[e];
-    }
     give(d, GROUP_INDEX, test_view_make(dtype, 1, &d->groups, chance(d, 2) ? TEST_STRIDED : TEST_CONTIGUOUS));
-    write_input(d, GROUP_INDEX, dtype == NPUQ_INT64 ? (const void *)d->ends : (const void *)ends);
+    for (int64_t e = 0; e < d->groups; e++) {
+        test_put_integer(&view->tensor, e, d->ends[e]);
+    }
+    memcpy(view->before, view->guarded.memory, view->size);
 }
 
 void test_add_view(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndim, const int64_t *shape)

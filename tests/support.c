@@ -500,56 +500,6 @@ void test_view_free(test_view *view)
     view->before = NULL;
 }
 
-static void copy_element(unsigned char *to, const unsigned char *from, size_t size)
-{
-    switch (size) { /* a constant size is ten times as fast */
-    case 1: *to = *from; break;
-    case 2: memcpy(to, from, 2); break;
-    case 4: memcpy(to, from, 4); break;
-    default: memcpy(to, from, 8); break;
-    }
-}
-
-static void copy_elements(const npuq_tensor *view, unsigned char *array, bool to_view)
-{
-    const size_t size = npuq_dtype_size(view->dtype);
-    const size_t count = test_count(view->ndim, view->shape);
-    const size_t columns = view->ndim > 0 ? (size_t)view->shape[view->ndim - 1] : 1;
-    const ptrdiff_t step = columns > 1 ? (ptrdiff_t)view->strides[view->ndim - 1] : 1;
-
-    for (size_t i = 0; i < count; i += columns, array += columns * size) {
-        size_t row = i / columns;
-        ptrdiff_t offset = 0;
-
-        for (int d = view->ndim - 2; d >= 0; d--) {
-            if (view->shape[d] > 1) {
-                offset += (ptrdiff_t)(row % (size_t)view->shape[d]) * (ptrdiff_t)view->strides[d];
-                row /= (size_t)view->shape[d];
-            }
-        }
-        unsigned char *at = (unsigned char *)view->data + offset * (ptrdiff_t)size;
-        if (step == 1) {
-            memcpy(to_view ? at : array, to_view ? array : at, columns * size);
-            continue;
-        }
-        for (size_t c = 0; c < columns; c++) {
-            unsigned char *element = at + (ptrdiff_t)c * step * (ptrdiff_t)size;
-            unsigned char *other = array + c * size;
-            copy_element(to_view ? element : other, to_view ? other : element, size);
-        }
-    }
-}
-
-void test_view_read(const npuq_tensor *view, void *array)
-{
-    copy_elements(view, array, false);
-}
-
-void test_view_write(const npuq_tensor *view, const void *array)
-{
-    copy_elements(view, (unsigned char *)array, true);
-}
-
 void test_view_any_flags(const npuq_tensor *words)
 {
     const size_t count = test_count(words->ndim, words->shape);
@@ -563,6 +513,17 @@ void test_view_any_flags(const npuq_tensor *words)
     }
     test_view_write(words, elements);
     free(elements);
+}
+
+void test_put_integer(const npuq_tensor *view, int64_t i, int64_t value)
+{
+    const int64_t at = i * view->strides[view->ndim - 1];
+
+    if (view->dtype == NPUQ_INT32) {
+        ((int32_t *)view->data)[at] = (int32_t)value;
+    } else {
+        ((int64_t *)view->data)[at] = value;
+    }
 }
 
 void test_view_untouched(const test_view *view)

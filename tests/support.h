@@ -102,6 +102,9 @@ void test_view_free(test_view *view);
 void test_view_read(const npuq_tensor *view, void *array);
 void test_view_write(const npuq_tensor *view, const void *array);
 
+/* Element i along the last dimension of an INT32, INT64 or UINT64 view. */
+void test_put_integer(const npuq_tensor *view, int64_t i, int64_t value);
+
 /* Randomises the flags and offsets of words, which npuq_requant() to FLOAT16 ignores. */
 void test_view_any_flags(const npuq_tensor *words);
 /* Whether several elements all have one address. */

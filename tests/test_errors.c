@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 typedef test_call call;
@@ -36,13 +34,12 @@ typedef struct outcome {
 
 static void copy_outputs(const call *c, unsigned char *bytes, bool write)
 {
-    for (int slot = 0; slot < SLOTS; slot++) {
+    FOR_EACH_OUTPUT(c, slot)
+    {
         const npuq_tensor *t = &c->tensors[slot];
 
-        if (c->given[slot] && is_output(c, slot)) {
-            (write ? test_view_write(t, bytes) : test_view_read(t, bytes));
-            bytes += test_count(t->ndim, t->shape) * npuq_dtype_size(t->dtype);
-        }
+        (write ? test_view_write(t, bytes) : test_view_read(t, bytes));
+        bytes += test_count(t->ndim, t->shape) * npuq_dtype_size(t->dtype);
     }
 }
 
@@ -124,18 +121,6 @@ static const struct {
     {NPUQ_INT64, 8, "INT64", "i64"},     {NPUQ_UINT64, 8, "UINT64", "u64"},   {NPUQ_QUINT4X2, 4, "QUINT4X2", "u4x8"},
 };
 
-/* Of group_index or words. */
-static void set_element(const npuq_tensor *t, int64_t at, int64_t value)
-{
-    const int64_t offset = at * t->strides[t->ndim - 1];
-
-    if (t->dtype == NPUQ_INT32) {
-        ((int32_t *)t->data)[offset] = (int32_t)value;
-    } else {
-        ((int64_t *)t->data)[offset] = value;
-    }
-}
-
 /* The bits of a word that requant ignores: 63..47 and 12..0; to FLOAT16 also 46..37. */
 #define IGNORED_BITS    (~UINT64_C(0) << 47 | UINT64_C(0x1FFF))
 #define FLAG_AND_OFFSET (UINT64_C(0x3FF) << 37)
@@ -173,7 +158,7 @@ static void give(call *c, int slot, npuq_dtype dtype, int ndim, const int64_t *s
     c->tensors[slot] = npuq_tensor_contiguous(data, dtype, ndim, shape);
     if (slot == GROUP_INDEX) {
         for (int64_t e = 0; e < shape[0] && e < (int64_t)COUNT(ends); e++) {
-            set_element(&c->tensors[slot], e, ends[e]);
+            test_put_integer(&c->tensors[slot], e, ends[e]);
         }
     } else if (slot == WORDS) {
         fill_words(data);
@@ -382,7 +367,7 @@ static bool apply(call *c, const change *how)
         return how->first == 0 && how->count <= 1 && set_option(c, how);
     }
     for (int i = 0; i < how->count; i++) {
-        set_element(&c->tensors[ends ? GROUP_INDEX : WORDS], how->first + i, how->numbers[i]);
+        test_put_integer(&c->tensors[ends ? GROUP_INDEX : WORDS], how->first + i, how->numbers[i]);
     }
     return true;
 }

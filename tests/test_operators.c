@@ -5,15 +5,10 @@
 #include "calls.h"
 #include "fp_states.h"
 
-#include "ref/npuq_ref.h"
-#include "ref/npuq_ref_element.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define COUNT(ARRAY) (sizeof(ARRAY) / sizeof(ARRAY)[0])
 
 static void check_ok(npuq_status status)
 {
@@ -38,12 +33,11 @@ static void check(const trial *t)
     test_check_outcome(&t->d, &t->expected);
 }
 
-/* Draws the rest of the call, and computes its results. */
+/* Computes the results of a drawn call. */
 static trial try_drawing(test_drawing d)
 {
     trial t = {.d = d};
 
-    test_draw_elements(&t.d);
     FOR_EACH_GIVEN(&t.d.call, slot)
     {
         const npuq_tensor *tensor = &t.d.call.tensors[slot];
@@ -873,6 +867,7 @@ static void test_kind(void **state)
             if (!kind->draw(&d)) {
                 break;
             }
+            test_draw_elements(&d);
             trial t = try_drawing(d);
             check_every_backend(&t, kind->way);
             free_trial(&t);
@@ -954,69 +949,67 @@ static void check_broadcast_rows(void)
     }
 }
 
+/* Frees the drawing. */
+static void check_drawing(test_drawing d)
+{
+    trial t = try_drawing(d);
+
+    now.op = d.call.op;
+    (void)run_with(&t, NULL);
+    free_trial(&t);
+}
+
+enum { UNCERTAIN_COLS = 75 };
+
+static void fill_uncertain(const test_call *call, enum slot slot, void *elements, npuq_dtype dtype, size_t count)
+{
+    float *values = elements;
+
+    (void)call;
+    (void)dtype;
+    for (size_t i = 0; i < count; i++) {
+        values[i] = slot == SCALES                ? (i % 2 == 0 ? 1.0f : 0x1p-140f)
+                    : i / UNCERTAIN_COLS % 2 == 0 ? NAN
+                                                  : (float)(i % 7);
+    }
+}
+
 /* Rows of NaN without a certain store, between rows whose scales have no inverse: the memory of kernels from row to row
  * stays bounded. */
 static void check_uncertain_rows(void)
 {
-    enum { ROWS = 300, COLS = 75 };
-    const size_t extents[] = {ROWS, COLS};
-    static float x[ROWS * COLS];
-    static float scales[ROWS];
-    static int8_t y[ROWS * COLS];
-    static int8_t expected[ROWS * COLS];
-    const npuq_tensor x_view = npuq_matrix(x, NPUQ_FLOAT32, ROWS, COLS, 0);
-    const npuq_tensor scales_view = npuq_vector(scales, NPUQ_FLOAT32, ROWS);
-    const npuq_tensor y_view = npuq_matrix(y, NPUQ_INT8, ROWS, COLS, 0);
+    static const int64_t shape[] = {300, UNCERTAIN_COLS};
+    test_drawing d = test_undrawn(TEST_QUANTIZE);
 
-    for (size_t i = 0; i < COUNT(x); i++) {
-        x[i] = i / COLS % 2 == 0 ? NAN : (float)(i % 7);
-    }
-    for (size_t r = 0; r < ROWS; r++) {
-        scales[r] = r % 2 == 0 ? 1.0f : 0x1p-140f;
-    }
-    npuq_ref_quantize(x, NPUQ_REF_FLOAT32, extents, 2, scales, NPUQ_REF_FLOAT32, ROWS, NULL, NPUQ_REF_FLOAT32, 0, true,
-                      expected, NPUQ_REF_INT8);
-    check_ok(npuq_quantize(&x_view, &scales_view, NULL, 0, true, &y_view, NULL));
-    test_same(y, expected, sizeof y, "quantize, rows that are not certain");
+    d.all_contiguous = true;
+    d.fill = fill_uncertain;
+    d.call.div_mode = true;
+    test_add_view(&d, X, NPUQ_FLOAT32, 2, shape);
+    test_add_view(&d, SCALES, NPUQ_FLOAT32, 1, shape);
+    test_add_view(&d, Y, NPUQ_INT8, 2, shape);
+    check_drawing(d);
 }
 
 /* Rows of words as far apart as the other tensor's elements: the library must not join such rows. */
 static void check_words_far_apart(void)
 {
-    enum { COLS = 16, WORDS_OF_ROW = COLS / 8, FAR = COLS };
-    const int64_t shape[] = {3, COLS};
-    const int64_t words[] = {3, WORDS_OF_ROW};
-    const int64_t one = 1;
-    const size_t extents[] = {3, COLS};
-    float scale = 1.5f;
-    float x[3 * COLS];
-    uint32_t y[3 * FAR];
-    uint32_t expected[3 * WORDS_OF_ROW];
-    const npuq_tensor x_view = npuq_tensor_contiguous(x, NPUQ_FLOAT32, 2, shape);
-    const npuq_tensor scale_view = npuq_tensor_contiguous(&scale, NPUQ_FLOAT32, 1, &one);
-    npuq_tensor y_view = npuq_tensor_contiguous(y, NPUQ_QUINT4X2, 2, words);
+    static const int64_t floats[] = {3, 16};
+    static const int64_t words[] = {3, 8 * 16};
+    static const int64_t one = 1;
 
-    y_view.strides[0] = FAR;
-    test_fill(x, NPUQ_FLOAT32, 3 * COLS, false);
-    memset(y, 0x55, sizeof y);
-    npuq_ref_quantize(x, NPUQ_REF_FLOAT32, extents, 2, &scale, NPUQ_REF_FLOAT32, 1, NULL, NPUQ_REF_FLOAT32, -1, false,
-                      expected, NPUQ_REF_QUINT4X2);
-    check_ok(npuq_quantize(&x_view, &scale_view, NULL, -1, false, &y_view, NULL));
-    for (size_t r = 0; r < 3; r++) {
-        test_same(&y[r * FAR], &expected[r * WORDS_OF_ROW], WORDS_OF_ROW * sizeof *y, "words of row %zu", r);
-        for (size_t i = WORDS_OF_ROW; i < FAR; i++) {
-            assert_int_equal(y[r * FAR + i], 0x55555555);
-        }
+    for (int i = 0; i < 8; i++) { /* with other values */
+        const bool reads = i % 2;
+        const enum slot packed = reads ? X : Y;
+        test_drawing d = test_undrawn(reads ? TEST_ANTI_QUANT : TEST_QUANTIZE);
+
+        d.all_contiguous = true;
+        d.call.axis = -1;
+        test_add_view(&d, packed, NPUQ_QUINT4X2, 2, words);
+        d.views[packed].tensor.shape[1] = d.call.tensors[packed].shape[1] = 2;
+        test_add_view(&d, reads ? Y : X, NPUQ_FLOAT32, 2, floats);
+        test_add_view(&d, reads ? SCALE : SCALES, NPUQ_FLOAT32, 1, &one);
+        check_drawing(d);
     }
-
-    float back[3 * COLS];
-    float expected_back[3 * COLS];
-    const npuq_tensor back_view = npuq_tensor_contiguous(back, NPUQ_FLOAT32, 2, shape);
-
-    npuq_ref_anti_quant(expected, NPUQ_REF_QUINT4X2, 3, COLS, &scale, NPUQ_REF_FLOAT32, 1, NULL, expected_back,
-                        NPUQ_REF_FLOAT32);
-    check_ok(npuq_anti_quant(&y_view, &scale_view, NULL, &back_view, NULL));
-    test_same(back, expected_back, sizeof back, "elements of words");
 }
 
 /* A subnormal min_scale, which raises no flag and does not trap, neither in a call nor in the message of a refusal.

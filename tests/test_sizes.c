@@ -96,11 +96,7 @@ static void write_ends(const big *b, int i)
     const int64_t ends[] = {b->facts[i].shape[0] - b->facts[0].shape[0], b->facts[i].shape[0]};
 
     for (int e = 0; e < 2; e++) {
-        if (c->tensors[GROUP_INDEX].dtype == NPUQ_INT32) {
-            ((int32_t *)c->tensors[GROUP_INDEX].data)[e] = (int32_t)ends[e];
-        } else {
-            ((int64_t *)c->tensors[GROUP_INDEX].data)[e] = ends[e];
-        }
+        test_put_integer(&c->tensors[GROUP_INDEX], e, ends[e]);
     }
 }
 

@@ -246,13 +246,9 @@ static void try_load(load *word, npuq_ref_dtype dtype, size_t bits, bool raw, bo
     }                                                                                                                  \
     TRY(NAME, try_load(run_##NAME, NPUQ_REF_##DTYPE, BITS, RAW, TAILS))
 
-TRY_LOAD(chunk_load_f32, vchunk, FLOAT32, 32, true, false, p)
-TRY_LOAD(chunk_load_f16, vchunk, FLOAT16, 16, false, false, p)
-TRY_LOAD(chunk_load_bf16, vchunk, BFLOAT16, 16, false, false, p)
-TRY_LOAD(chunk_load_i8, vchunk, INT8, 8, false, false, p)
-TRY_LOAD(chunk_load_u8, vchunk, UINT8, 8, false, false, p)
-TRY_LOAD(chunk_load_i4, vchunk, QUINT4X2, 4, false, false, p)
-TRY_LOAD(chunk_load_i32, vchunk, INT32, 32, false, false, p)
+#define TRY_LOAD_OF(NAME, name, row, number, KIND, bits, ...)                                                          \
+    TRY_LOAD(chunk_load_##row, vchunk, NAME, bits, NPUQ_REF_##NAME == NPUQ_REF_FLOAT32, false, p)
+EACH_ROW_TYPE(TRY_LOAD_OF)
 TRY_LOAD(chunk_of_ints, vchunk, INT32, 32, false, false, chunk_load_ints(p))
 TRY_LOAD(chunk_load_halves, hchunk, FLOAT16, 16, true, false, p)
 TRY_LOAD(chunk_load_ints, ichunk, INT32, 32, true, false, p)
