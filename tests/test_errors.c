@@ -23,11 +23,6 @@ static unsigned char arena_before[ARENA];
 static unsigned char *buffer; /* for views that share memory */
 static unsigned char buffer_before[BUFFER];
 
-static bool is_output(const call *c, int slot)
-{
-    return test_is_output(c->op, (enum slot)slot);
-}
-
 typedef struct outcome {
     unsigned char bytes[4096]; /* of all outputs */
 } outcome;
@@ -149,7 +144,7 @@ static void fill_words(uint64_t *words)
 }
 
 /* Gives the call a contiguous tensor in the slot's region; an input gets values. */
-static void give(call *c, int slot, npuq_dtype dtype, int ndim, const int64_t *shape)
+static void give(call *c, enum slot slot, npuq_dtype dtype, int ndim, const int64_t *shape)
 {
     static const int64_t ends[] = {1, 4, 6, 6};
     void *data = arena[slot] + BEFORE;
@@ -162,7 +157,7 @@ static void give(call *c, int slot, npuq_dtype dtype, int ndim, const int64_t *s
         }
     } else if (slot == WORDS) {
         fill_words(data);
-    } else if (!is_output(c, slot)) {
+    } else if (!test_is_output(c->op, slot)) {
         test_fill(data, dtype, test_count(ndim, shape), true);
     }
 }
@@ -270,9 +265,9 @@ static npuq_dtype dtype_of(const char *word)
     return NPUQ_FLOAT32;
 }
 
-static int slot_of(const char *name)
+static enum slot slot_of(const char *name)
 {
-    int slot = 0;
+    enum slot slot = 0;
 
     while (slot < SLOTS && !is(slot_names[slot], name)) {
         slot++;
@@ -290,7 +285,7 @@ static size_t byte_size(const npuq_tensor *t)
     return test_count(t->ndim, t->shape) * npuq_dtype_size(t->dtype);
 }
 
-static void move(call *c, int slot, void *data, const int64_t *strides)
+static void move(call *c, enum slot slot, void *data, const int64_t *strides)
 {
     npuq_tensor *t = &c->tensors[slot];
     unsigned char values[2048];
@@ -298,7 +293,7 @@ static void move(call *c, int slot, void *data, const int64_t *strides)
     test_view_read(t, values);
     t->data = data;
     memcpy(t->strides, strides, (size_t)t->ndim * sizeof *strides);
-    if (!is_output(c, slot)) {
+    if (!test_is_output(c->op, slot)) {
         test_view_write(t, values);
     }
 }
@@ -312,7 +307,7 @@ static void empty(npuq_tensor *t, int64_t d)
     }
 }
 
-static bool set_tensor(call *c, int slot, const change *how)
+static bool set_tensor(call *c, enum slot slot, const change *how)
 {
     npuq_tensor *t = &c->tensors[slot];
     int64_t *const extents = is(how->member, "shape") ? t->shape : is(how->member, "strides") ? t->strides : NULL;
@@ -323,7 +318,7 @@ static bool set_tensor(call *c, int slot, const change *how)
     } else if (is(how->member, "ndim")) {
         t->ndim = (int32_t)how->numbers[0];
     } else if (is(how->member, "data")) {
-        const int other = slot_of(how->word);
+        const enum slot other = slot_of(how->word);
         assert_true(other < SLOTS || is(how->word, "buffer"));
         t->data = (other < SLOTS ? first_byte(&c->tensors[other]) : buffer) + how->numbers[0];
     } else if (is(how->member, "at")) {
@@ -357,7 +352,7 @@ static bool set_option(call *c, const change *how)
 
 static bool apply(call *c, const change *how)
 {
-    const int slot = slot_of(how->name);
+    const enum slot slot = slot_of(how->name);
 
     if (slot < SLOTS) {
         return set_tensor(c, slot, how);
@@ -548,13 +543,13 @@ static const char *number(int64_t value)
 #define FOR_EACH_BASE() for (int base = 0; base < BASES; base++)
 #define FOR_EACH_ARGUMENT(slot)                                                                                        \
     FOR_EACH_BASE()                                                                                                    \
-    for (int slot = 0; slot < SLOTS; slot++)                                                                           \
+    for (enum slot slot = 0; slot < SLOTS; slot++)                                                                     \
         if (base_call(base).given[slot])
 
 static void leave_out_optional_arguments(call *c)
 {
-    for (int slot = 0; slot < SLOTS; slot++) {
-        c->given[slot] = c->given[slot] && !test_is_optional(c->op, (enum slot)slot);
+    for (enum slot slot = 0; slot < SLOTS; slot++) {
+        c->given[slot] = c->given[slot] && !test_is_optional(c->op, slot);
     }
 }
 
@@ -583,7 +578,7 @@ static void null_arguments(void)
 
         c = base_call(base);
         c.given[slot] = false;
-        if (!test_is_optional(c.op, (enum slot)slot)) {
+        if (!test_is_optional(c.op, slot)) {
             refused(&c, NPUQ_ERROR_NULL, slot_names[slot], "null", NULL, "null");
         }
     }
@@ -615,7 +610,7 @@ static void dtype_sizes_and_names(void)
 static const enum slot by_row[] = {SCALE, OFFSET, MIN, MAX, ACTIVATION_SCALE};
 
 /* What the documentation of the operator lists for the argument. */
-static const char *dtypes_of(const call *c, int slot)
+static const char *dtypes_of(const call *c, enum slot slot)
 {
 #define FLOATS " f32 f16 bf16 "
     const bool anti = c->op == TEST_ANTI_QUANT;
@@ -623,7 +618,7 @@ static const char *dtypes_of(const call *c, int slot)
     const bool symmetric =
         c->op == TEST_DYNAMIC_QUANT || c->op == TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY || c->op == TEST_DYNAMIC_BLOCK_QUANT;
 
-    switch ((enum slot)slot) {
+    switch (slot) {
     case X: return of_sums ? " i32 " : anti ? " i8 u4x8 " : FLOATS;
     case SCALES:
     case SMOOTH_SCALES:
@@ -646,7 +641,7 @@ static const char *dtypes_of(const call *c, int slot)
     }
 }
 
-static bool takes(const call *c, int slot, size_t dtype)
+static bool takes(const call *c, enum slot slot, size_t dtype)
 {
     char word[8];
 
@@ -690,18 +685,18 @@ static void dtypes(void)
 }
 
 /* Other arguments are compared with this one. */
-static bool measures(const call *c, int slot)
+static bool measures(const call *c, enum slot slot)
 {
     return slot == X || (test_takes_ranges_only(c->op) && slot == MIN);
 }
 
 /* Whether the argument may have one dimension more: what other rules say of that is in the table. */
-static bool may_be_row(int base, const call *c, int slot)
+static bool may_be_row(int base, const call *c, enum slot slot)
 {
     const bool of_tokens = test_is_dynamic(c->op) && c->quant_mode == NPUQ_PER_TOKEN;
 
     for (size_t i = 0; i < COUNT(by_row); i++) {
-        if (slot == (int)by_row[i] && (c->op == TEST_DEQUANT || of_tokens)) {
+        if (slot == by_row[i] && (c->op == TEST_DEQUANT || of_tokens)) {
             return true; /* the last dimension may be 1 */
         }
     }
@@ -825,7 +820,7 @@ static void outputs_overlapping_themselves(void)
     {
         call c = base_call(base);
         npuq_tensor *t = &c.tensors[slot];
-        if (!is_output(&c, slot) || t->shape[d] <= 1) {
+        if (!test_is_output(c.op, slot) || t->shape[d] <= 1) {
             continue;
         }
         /* a row's last element is the next row's first, forwards and backwards */
@@ -850,18 +845,18 @@ static void outputs_next_to_arguments(void)
 {
     FOR_EACH_ARGUMENT(slot)
     {
-        for (int other = 0; other < SLOTS; other++) {
+        for (enum slot other = 0; other < SLOTS; other++) {
             call c = base_call(base);
             npuq_tensor *out = &c.tensors[slot];
             const npuq_tensor *in = &c.tensors[other];
-            if (!is_output(&c, slot) || !c.given[other] || other == slot) {
+            if (!test_is_output(c.op, slot) || !c.given[other] || other == slot) {
                 continue;
             }
             const size_t size = npuq_dtype_size(out->dtype);
             unsigned char *const begin = first_byte(in);
             unsigned char *const end = begin + byte_size(in);
             unsigned char *const over[] = {begin, end - 1, begin - byte_size(out) + size};
-            const bool both = is_output(&c, other); /* the message may name either first */
+            const bool both = test_is_output(c.op, other); /* the message may name either first */
             for (size_t i = 0; i < COUNT(over); i++) {
                 place(out, over[i]);
                 refused(&c, NPUQ_ERROR_LAYOUT, both ? NULL : slot_names[slot], both ? NULL : slot_names[other], NULL,
@@ -1250,7 +1245,7 @@ static void table_of_rules(void)
 
     for (size_t i = 0; i < COUNT(table); i++) {
         const int symmetric = symmetric_base[table[i].base];
-        const int slot = table[i].argument ? slot_of(table[i].argument) : SLOTS;
+        const enum slot slot = table[i].argument ? slot_of(table[i].argument) : SLOTS;
 
         try_row(table[i].base, &table[i]);
         if (symmetric != 0 && (slot == SLOTS || base_call(symmetric).given[slot])) {
@@ -1553,7 +1548,7 @@ static void expanded_inputs(void)
     FOR_EACH_ARGUMENT(slot)
     {
         const call c = base_call(base);
-        if (slot == GROUP_INDEX || is_output(&c, slot)) {
+        if (slot == GROUP_INDEX || test_is_output(c.op, slot)) {
             continue;
         }
         /* each dimension alone, and then all, unless the slot is x */
@@ -1581,7 +1576,7 @@ static void empty_dimension(call *c, int d)
     const npuq_tensor *x = &c->tensors[c->given[X] ? X : MIN];
     const int64_t extent = x->shape[d] * (d == x->ndim - 1 ? npuq_values_in_word(x->dtype) : 1);
 
-    for (int slot = 0; slot < SLOTS; slot++) {
+    for (enum slot slot = 0; slot < SLOTS; slot++) {
         npuq_tensor *t = &c->tensors[slot];
         int at = 0;
 
@@ -1727,7 +1722,7 @@ static void negative_strides(void)
         const outcome expected = plain_outcome(&c);
         unsigned char *at = buffer;
 
-        for (int slot = 0; slot < SLOTS; slot++) {
+        for (enum slot slot = 0; slot < SLOTS; slot++) {
             npuq_tensor *t = &c.tensors[slot];
             int64_t strides[3] = {0};
             size_t offset = 0;

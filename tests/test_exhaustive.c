@@ -9,7 +9,6 @@
 #include "ref/npuq_ref_element.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,50 +35,38 @@ typedef struct block_work {
     void (*check)(const void *pass, uint32_t block, void *buffers, block_difference *difference);
 } block_work;
 
-typedef struct part {
+typedef struct block_run {
     const block_work *work;
-    size_t first_block;
-    size_t blocks;
-    size_t stride;
-    block_difference difference;
-} part;
+    block_difference differences[THREADS];
+} block_run;
 
-static void *run_part(void *argument)
+static void take_blocks(void *argument, size_t begin, size_t end)
 {
-    part *p = argument;
-    void *buffers = calloc(1, p->work->buffers_size);
+    block_run *run = argument;
+    block_difference *difference = &run->differences[begin > 0];
+    void *buffers = calloc(1, run->work->buffers_size);
 
     if (!buffers) {
-        (void)snprintf(p->difference.text, sizeof p->difference.text, "out of memory");
-        return NULL;
+        (void)snprintf(difference->text, sizeof difference->text, "out of memory");
+        return;
     }
-    p->work->prepare(p->work->pass, buffers);
-    for (size_t i = 0; i < p->blocks && !p->difference.text[0]; i++) {
-        p->work->check(p->work->pass, (uint32_t)((p->first_block + i) * p->stride), buffers, &p->difference);
+    run->work->prepare(run->work->pass, buffers);
+    for (size_t i = begin; i < end && !difference->text[0]; i++) {
+        run->work->check(run->work->pass, (uint32_t)(i * (BLOCKS / blocks)), buffers, difference);
     }
     free(buffers);
-    return NULL;
 }
 
 /* Takes the blocks, evenly spread. Fails with the first difference of a thread. */
 static void blocks_each(const block_work *work)
 {
-    pthread_t threads[THREADS];
-    part parts[THREADS];
+    size_t ends[TEST_THREADS + 1] = {0, 500, 1000, 1000, 1000};
+    block_run run = {.work = work};
 
+    test_run_parts(ends, blocks, take_blocks, &run);
     for (size_t i = 0; i < THREADS; i++) {
-        parts[i] = (part){.work = work,
-                          .first_block = blocks * i / THREADS,
-                          .blocks = blocks * (i + 1) / THREADS - blocks * i / THREADS,
-                          .stride = BLOCKS / blocks};
-        assert_int_equal(pthread_create(&threads[i], NULL, run_part, &parts[i]), 0);
-    }
-    for (size_t i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-    }
-    for (size_t i = 0; i < THREADS; i++) {
-        if (parts[i].difference.text[0]) {
-            fail_msg("differs: %s", parts[i].difference.text);
+        if (run.differences[i].text[0]) {
+            fail_msg("differs: %s", run.differences[i].text);
         }
     }
 }
