@@ -182,6 +182,8 @@ const char *test_case_name(void);
 
 /* 0 to count - 1 in random order. The caller frees them. */
 size_t *test_shuffled(size_t count);
+/* Rebinds each operand that may be elsewhere to the memory of the call. */
+npuq_status test_rebind_all(npuq_call *prepared, const test_call *c);
 /* Runs all units. */
 void test_run_all(const npuq_call *prepared);
 /* Runs ranges of units of any length, the last to somewhere beyond the end, in random order. */

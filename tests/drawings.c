@@ -174,6 +174,21 @@ size_t *test_shuffled(size_t count)
     return order;
 }
 
+npuq_status test_rebind_all(npuq_call *prepared, const test_call *c)
+{
+    npuq_status status = NPUQ_OK;
+
+    FOR_EACH_GIVEN(c, slot)
+    {
+        const int operand = test_operand_of(c->op, slot);
+
+        if (operand >= 0 && status == NPUQ_OK) {
+            status = npuq_call_rebind(prepared, (npuq_operand)operand, c->tensors[slot].data);
+        }
+    }
+    return status;
+}
+
 void test_run_all(const npuq_call *prepared)
 {
     npuq_call_run(prepared, 0, test_one_in(2) ? SIZE_MAX : npuq_call_units(prepared));

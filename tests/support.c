@@ -574,16 +574,9 @@ static void run_shuffled(void *context, size_t count, void (*task)(void *argumen
 
 const npuq_executor test_shuffled_executor = {run_shuffled, NULL};
 
-typedef struct part {
-    void (*task)(void *argument, size_t begin, size_t end);
-    void *argument;
-    size_t begin;
-    size_t end;
-} part;
-
-static void *run_part(void *argument)
+void *test_run_part(void *part)
 {
-    const part *p = argument;
+    const test_part *p = part;
 
     if (p->begin < p->end) {
         p->task(p->argument, p->begin, p->end);
@@ -594,20 +587,20 @@ static void *run_part(void *argument)
 void test_run_parts(void *context, size_t count, void (*task)(void *argument, size_t begin, size_t end), void *argument)
 {
     const size_t *ends = context;
-    part parts[TEST_THREADS];
+    test_part parts[TEST_THREADS];
 
     for (size_t i = 0; i < TEST_THREADS; i++) {
-        parts[i] = (part){task, argument, count * ends[i] / 1000, count * ends[i + 1] / 1000};
+        parts[i] = (test_part){task, argument, count * ends[i] / 1000, count * ends[i + 1] / 1000};
     }
 #ifdef __wasi__
     for (size_t i = 0; i < TEST_THREADS; i++) {
-        (void)run_part(&parts[i]);
+        (void)test_run_part(&parts[i]);
     }
 #else
     pthread_t threads[TEST_THREADS];
 
     for (size_t i = 0; i < TEST_THREADS; i++) {
-        assert_int_equal(pthread_create(&threads[i], NULL, run_part, &parts[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, test_run_part, &parts[i]), 0);
     }
     for (size_t i = 0; i < TEST_THREADS; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);

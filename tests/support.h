@@ -130,6 +130,15 @@ void test_view_untouched(const test_view *view);
 /* Runs random ranges in random order on the calling thread. */
 extern const npuq_executor test_shuffled_executor;
 
+/* What an executor does on a thread, with test_run_part() as its body. */
+typedef struct test_part {
+    void (*task)(void *argument, size_t begin, size_t end);
+    void *argument;
+    size_t begin;
+    size_t end;
+} test_part;
+void *test_run_part(void *part);
+
 enum { TEST_THREADS = 4 };
 
 /* For an executor that runs a part on each thread; in turn if the system has no threads. context:

@@ -154,14 +154,7 @@ bool check_allocations(size_t (*so_far)(void), bool asks_first)
             }
             CHECK(test_call_prepare(&prepared, &d.call) == NPUQ_OK);
             CHECK((npuq_call_run(&prepared, 0, npuq_call_units(&prepared)), true));
-            FOR_EACH_GIVEN(&d.call, slot)
-            {
-                const int operand = test_operand_of(d.call.op, slot);
-
-                if (operand >= 0) {
-                    CHECK(npuq_call_rebind(&prepared, (npuq_operand)operand, d.call.tensors[slot].data) == NPUQ_OK);
-                }
-            }
+            CHECK(test_rebind_all(&prepared, &d.call) == NPUQ_OK);
         }
         test_free_drawing(&d);
     }

@@ -291,12 +291,7 @@ static void rebound(const trial *t, npuq_call *prepared)
     }
     check_ok(test_call_prepare(prepared, &elsewhere));
     test_run_all(prepared);
-    for (int slot = 0; slot < SLOTS; slot++) {
-        if (memory[slot]) {
-            check_ok(npuq_call_rebind(prepared, (npuq_operand)test_operand_of(elsewhere.op, (enum slot)slot),
-                                      t->d.call.tensors[slot].data));
-        }
-    }
+    check_ok(test_rebind_all(prepared, &t->d.call));
     test_run_all(prepared);
     check(t);
     for (int slot = 0; slot < SLOTS; slot++) {
@@ -395,9 +390,7 @@ static bool in_other_states(const trial *t)
 
 /* A thread of the executor, with its own state. */
 typedef struct worker {
-    void (*task)(void *argument, size_t begin, size_t end);
-    void *argument;
-    size_t count;
+    test_part all;
     fp_state before;
     fp_state after;
 } worker;
@@ -408,7 +401,7 @@ static void *work(void *argument)
 
     set_state(w->before);
     w->before = get_state();
-    w->task(w->argument, 0, w->count);
+    (void)test_run_part(&w->all);
     w->after = get_state();
     return NULL;
 }
@@ -419,9 +412,7 @@ static void run_on_worker(void *context, size_t count, void (*task)(void *argume
 {
     worker *w = context;
 
-    w->task = task;
-    w->argument = argument;
-    w->count = count;
+    w->all = (test_part){task, argument, 0, count};
     if (!test_run_on_thread(work, w)) {
         (void)work(w);
     }
@@ -434,7 +425,7 @@ static bool on_a_thread_in_another_state(const trial *t)
     const npuq_executor executor = {run_on_worker, &w};
 
     (void)run_in_state(t, any_state(), &executor);
-    if (w.task) {
+    if (w.all.task) {
         check_state("the worker's state", w.before, w.after);
     }
     return true;

@@ -48,27 +48,13 @@ static void *do_nothing(void *argument)
 
 /* ---- an executor that measures ---- */
 
-typedef struct work {
-    void (*task)(void *argument, size_t begin, size_t end);
-    void *argument;
-    size_t count;
-} work;
-
-static void *run_work(void *argument)
-{
-    const work *w = argument;
-
-    w->task(w->argument, 0, w->count);
-    return NULL;
-}
-
 /* context: size_t, the most so far */
 static void run_measured(void *context, size_t count, void (*task)(void *argument, size_t begin, size_t end),
                          void *argument)
 {
-    work w = {task, argument, count};
+    test_part all = {task, argument, 0, count};
     size_t *most = context;
-    const size_t used = stack_of(run_work, &w);
+    const size_t used = stack_of(test_run_part, &all);
 
     *most = used > *most ? used : *most;
 }

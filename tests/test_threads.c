@@ -69,15 +69,8 @@ static atomic_size_t calling; /* threads in call_all() */
 static bool run_copy(const npuq_call *prepared, const test_copy *own)
 {
     npuq_call call = *prepared;
-    bool is_rebound = true;
+    const bool is_rebound = test_rebind_all(&call, &own->call) == NPUQ_OK;
 
-    for (int slot = 0; slot < SLOTS; slot++) {
-        if (own->outputs.bytes[slot]) {
-            is_rebound = npuq_call_rebind(&call, (npuq_operand)test_operand_of(own->call.op, (enum slot)slot),
-                                          own->call.tensors[slot].data) == NPUQ_OK &&
-                         is_rebound;
-        }
-    }
     npuq_call_run(&call, 0, SIZE_MAX);
     return is_rebound;
 }
@@ -165,12 +158,10 @@ static void *call_first(void *argument)
 {
     static const float x[] = {-1000, -1.5f, 0.5f, 2.5f, 1000};
     const float two = 2;
-    const int64_t five = 5;
-    const int64_t one = 1;
     first_call *c = argument;
-    const npuq_tensor tx = npuq_tensor_contiguous((void *)x, NPUQ_FLOAT32, 1, &five);
-    const npuq_tensor scale = npuq_tensor_contiguous((void *)&two, NPUQ_FLOAT32, 1, &one);
-    const npuq_tensor y = npuq_tensor_contiguous(c->y, NPUQ_INT8, 1, &five);
+    const npuq_tensor tx = npuq_vector(x, NPUQ_FLOAT32, 5);
+    const npuq_tensor scale = npuq_vector(&two, NPUQ_FLOAT32, 1);
+    const npuq_tensor y = npuq_vector(c->y, NPUQ_INT8, 5);
 
     await_others();
     c->status = npuq_quantize(&tx, &scale, NULL, 0, false, &y, NULL);

@@ -99,8 +99,8 @@ static int64_t take_any(input *in)
     }
 }
 
-static const npuq_dtype dtypes[] = {NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16, NPUQ_INT8,    NPUQ_UINT8,
-                                    NPUQ_INT32,   NPUQ_INT64,   NPUQ_UINT64,   NPUQ_QUINT4X2};
+#define DTYPE(NAME, ...) NPUQ_##NAME,
+static const npuq_dtype dtypes[] = {EACH_TYPE(DTYPE)};
 enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
 
 /* Shapes of a few hundred elements, mostly, to be fast; some of more than a tile; few of MAX_ELEMENTS, enough for an
@@ -354,8 +354,8 @@ static void add_drawn(test_drawing *d, enum slot slot, npuq_dtype dtype, int ndi
 
     (void)d;
     memcpy(stored, shape, (size_t)ndim * sizeof *shape);
-    if (dtype == NPUQ_QUINT4X2) {
-        stored[ndim - 1] /= 8;
+    if (ndim > 0) {
+        stored[ndim - 1] /= npuq_values_in_word(dtype);
     }
     add(target, source, slot, dtype, ndim, stored);
 }
@@ -479,13 +479,13 @@ static bool repeats_one_element(const call *c, const argument *a)
     return is_x && has_elements(a) && test_repeats_one_element(&a->tensor);
 }
 
-/* The values of so many words, eight in each, exceed an extent. The library refuses them even in an empty tensor. */
+/* The values of so many words exceed an extent. The library refuses them even in an empty tensor. */
 static bool has_too_many_words(const argument *a)
 {
     const npuq_tensor *t = &a->tensor;
 
-    return a->given && t->dtype == NPUQ_QUINT4X2 && t->ndim > 0 && t->ndim <= NPUQ_MAX_NDIM &&
-           t->shape[t->ndim - 1] > INT64_MAX / 8;
+    return a->given && t->ndim > 0 && t->ndim <= NPUQ_MAX_NDIM &&
+           t->shape[t->ndim - 1] > INT64_MAX / npuq_values_in_word(t->dtype);
 }
 
 /* Whether y of dequant lies over x, which is allowed. */
