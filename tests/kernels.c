@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#define TYPE(NAME, name, row, number, KIND, bits, ...) {#row, NPUQ_##NAME, bits},
+#define TYPE(NAME, name, row, ...) {#row, NPUQ_##NAME},
 const struct kernel_type kernel_types[NPUQ_ROW_TYPES] = {EACH_ROW_TYPE(TYPE)};
 
 void kernel_each(void (*visit)(void *context, kernel_id id), void *context)

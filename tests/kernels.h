@@ -21,11 +21,10 @@ typedef struct kernel_id {
     npuq_affine_op op;
 } kernel_id;
 
-/* The types whose rows kernels take: "f32", its dtype, and the bits of an element. */
+/* The types whose rows kernels take: "f32", and its dtype. */
 struct kernel_type {
     const char *name;
     npuq_dtype dtype;
-    size_t bits;
 };
 extern const struct kernel_type kernel_types[NPUQ_ROW_TYPES];
 

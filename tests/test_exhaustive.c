@@ -303,11 +303,6 @@ typedef struct integer_buffers {
     uint32_t got[BLOCK];
 } integer_buffers;
 
-static size_t y_bytes(npuq_type y)
-{
-    return BLOCK * (y == NPUQ_TYPE_FLOAT32 ? sizeof(float) : y == NPUQ_TYPE_INT8 ? 1 : 2);
-}
-
 static void prepare_integers(const void *argument, void *memory)
 {
     const integer_pass *s = argument;
@@ -346,7 +341,7 @@ static void check_integers(const void *argument, uint32_t number, void *memory, 
     {
         block.y = b->got;
         k->kernels->dequantise[s->y][NPUQ_TYPE_INT32](&block, &params);
-        if (memcmp(b->got, b->expected, y_bytes(s->y)) != 0) {
+        if (memcmp(b->got, b->expected, npuq_count_bytes(npuq_word_of(s->y), BLOCK)) != 0) {
             (void)snprintf(difference->text, sizeof difference->text, "%s, %s, patterns %08x..%08x", k->name, s->name,
                            b->patterns[0], b->patterns[BLOCK - 1]);
         }

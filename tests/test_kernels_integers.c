@@ -64,10 +64,10 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
 {
     const bool ordinary = !test_one_in(3);
     const size_t step = test_below(2);
-    const size_t x_row = kernel_types[k.x].bits * n / 8;
-    const size_t y_row = kernel_types[k.y].bits * n / 8;
-    const size_t x_align = k.x == NPUQ_TYPE_INT8 ? 1 : 4;
-    const size_t y_align = kernel_types[k.y].bits / 8;
+    const size_t x_row = npuq_count_bytes(npuq_word_of(k.x), n);
+    const size_t y_row = npuq_count_bytes(npuq_word_of(k.y), n);
+    const size_t x_align = npuq_word_of(k.x).size;
+    const size_t y_align = npuq_word_of(k.y).size;
     const size_t x_step = x_row + test_below(3) * x_align;
     const bool in_place = k.x == NPUQ_TYPE_INT32 && k.y == NPUQ_TYPE_FLOAT32 && test_one_in(3);
     const size_t y_step = in_place ? x_step : y_row + test_below(3) * y_align;
@@ -209,7 +209,7 @@ static void check_scales(const kernel_backend *backend, integer_kernel k)
     static uint32_t expected[SCALES];
     static _Alignas(64) uint32_t got[SCALES]; /* non-temporal stores begin with a line */
     const uint32_t values = k.x == NPUQ_TYPE_INT8 ? 256 : 16;
-    const size_t bytes = kernel_types[k.y].bits * SCALES / 8;
+    const size_t bytes = npuq_count_bytes(npuq_word_of(k.y), SCALES);
 
     if (k.x == NPUQ_TYPE_INT32) {
         return;
@@ -247,8 +247,8 @@ static void check_scales(const kernel_backend *backend, integer_kernel k)
         npuq_rows_ref.dequantise[k.y][k.x](&block, &p);
         block.y = got;
         backend->kernels->dequantise[k.y][k.x](&block, &p);
-        test_same(got, expected, kernel_types[k.y].bits * COLUMNS / 8, "%s, %s to %s, scale = %a", backend->name,
-                  kernel_types[k.x].name, kernel_types[k.y].name, (double)one);
+        test_same(got, expected, npuq_count_bytes(npuq_word_of(k.y), COLUMNS), "%s, %s to %s, scale = %a",
+                  backend->name, kernel_types[k.x].name, kernel_types[k.y].name, (double)one);
     }
 }
 

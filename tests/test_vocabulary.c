@@ -199,18 +199,23 @@ static void fill_x(void *x, npuq_ref_dtype dtype, size_t bytes, size_t round)
     memcpy(x, all, bytes);
 }
 
+#define REF_DTYPE(NAME, ...) NPUQ_REF_##NAME,
+static const npuq_ref_dtype ref_dtypes[] = {EACH_ROW_TYPE(REF_DTYPE)};
+
 /* A load of n elements, and a copy of its lanes. With raw in try_load(), the load does not widen. */
 typedef void load(void *lanes, const void *p, size_t n);
 
-static void try_load(load *word, npuq_ref_dtype dtype, size_t bits, bool raw, bool tail)
+static void try_load(load *word, npuq_type type, bool raw, bool tail)
 {
-    const size_t multiple = dtype == NPUQ_REF_QUINT4X2 ? 8 : 1;
+    const npuq_storage_word stored = npuq_word_of(type);
+    const npuq_ref_dtype dtype = ref_dtypes[type];
+    const size_t multiple = npuq_count_elements_in(stored);
     unsigned char *at_end = test_guard(CHUNK * 4, true, 0);
     unsigned char *at_begin = test_guard(CHUNK * 4, false, 0);
 
     for (size_t round = 0; round < ROUNDS; round++) {
         const size_t n = tail && round >= HALVES ? multiple * (1 + round % (CHUNK / multiple)) : CHUNK;
-        const size_t bytes = n * bits / 8;
+        const size_t bytes = npuq_count_bytes(stored, n);
         _Alignas(64) unsigned char x[CHUNK * 4];
         float got[CHUNK];
         float expected[CHUNK];
@@ -219,7 +224,7 @@ static void try_load(load *word, npuq_ref_dtype dtype, size_t bits, bool raw, bo
         for (size_t i = 0; i < CHUNK; i++) {
             const size_t from = i < n ? i : i % multiple;
             if (raw) {
-                memcpy((unsigned char *)expected + i * bits / 8, x + from * bits / 8, bits / 8);
+                memcpy((unsigned char *)expected + i * stored.size, x + from * stored.size, stored.size);
             } else {
                 expected[i] = npuq_ref_canonical(npuq_ref_load(x, dtype, from));
             }
@@ -231,34 +236,34 @@ static void try_load(load *word, npuq_ref_dtype dtype, size_t bits, bool raw, bo
             for (size_t i = 0; i < CHUNK && !raw; i++) {
                 got[i] = npuq_ref_canonical(got[i]);
             }
-            SAME(got, expected, raw ? CHUNK * bits / 8 : sizeof expected, round);
+            SAME(got, expected, raw ? CHUNK * stored.size : sizeof expected, round);
         }
     }
     test_free_guards();
 }
 
-#define TRY_LOAD(NAME, CHUNK_TYPE, DTYPE, BITS, RAW, TAILS, ...)                                                       \
+#define TRY_LOAD(NAME, CHUNK_TYPE, DTYPE, RAW, TAILS, ...)                                                             \
     static void run_##NAME(void *lanes, const void *p, size_t n)                                                       \
     {                                                                                                                  \
         const CHUNK_TYPE v = NAME(__VA_ARGS__);                                                                        \
         (void)n;                                                                                                       \
         memcpy(lanes, &v, sizeof v);                                                                                   \
     }                                                                                                                  \
-    TRY(NAME, try_load(run_##NAME, NPUQ_REF_##DTYPE, BITS, RAW, TAILS))
+    TRY(NAME, try_load(run_##NAME, NPUQ_TYPE_##DTYPE, RAW, TAILS))
 
-#define TRY_LOAD_OF(NAME, name, row, number, KIND, bits, ...)                                                          \
-    TRY_LOAD(chunk_load_##row, vchunk, NAME, bits, NPUQ_REF_##NAME == NPUQ_REF_FLOAT32, false, p)
+#define TRY_LOAD_OF(NAME, name, row, ...)                                                                              \
+    TRY_LOAD(chunk_load_##row, vchunk, NAME, NPUQ_REF_##NAME == NPUQ_REF_FLOAT32, false, p)
 EACH_ROW_TYPE(TRY_LOAD_OF)
-TRY_LOAD(chunk_of_ints, vchunk, INT32, 32, false, false, chunk_load_ints(p))
-TRY_LOAD(chunk_load_halves, hchunk, FLOAT16, 16, true, false, p)
-TRY_LOAD(chunk_load_ints, ichunk, INT32, 32, true, false, p)
-TRY_LOAD(chunk_load_tail_f32, vchunk, FLOAT32, 32, true, true, p, n)
-TRY_LOAD(chunk_load_tail_f16, vchunk, FLOAT16, 16, false, true, p, n)
-TRY_LOAD(chunk_load_tail_bf16, vchunk, BFLOAT16, 16, false, true, p, n)
-TRY_LOAD(chunk_load_tail_i8, vchunk, INT8, 8, false, true, p, n)
-TRY_LOAD(chunk_load_tail_i4, vchunk, QUINT4X2, 4, false, true, p, n)
-TRY_LOAD(chunk_load_tail_halves, hchunk, FLOAT16, 16, true, true, p, n)
-TRY_LOAD(chunk_load_tail_ints, ichunk, INT32, 32, true, true, p, n)
+TRY_LOAD(chunk_of_ints, vchunk, INT32, false, false, chunk_load_ints(p))
+TRY_LOAD(chunk_load_halves, hchunk, FLOAT16, true, false, p)
+TRY_LOAD(chunk_load_ints, ichunk, INT32, true, false, p)
+TRY_LOAD(chunk_load_tail_f32, vchunk, FLOAT32, true, true, p, n)
+TRY_LOAD(chunk_load_tail_f16, vchunk, FLOAT16, false, true, p, n)
+TRY_LOAD(chunk_load_tail_bf16, vchunk, BFLOAT16, false, true, p, n)
+TRY_LOAD(chunk_load_tail_i8, vchunk, INT8, false, true, p, n)
+TRY_LOAD(chunk_load_tail_i4, vchunk, QUINT4X2, false, true, p, n)
+TRY_LOAD(chunk_load_tail_halves, hchunk, FLOAT16, true, true, p, n)
+TRY_LOAD(chunk_load_tail_ints, ichunk, INT32, true, true, p, n)
 
 /* Stores of this order show that no lane is lost; each half of a chunk keeps its own lanes. */
 static void try_chunk_to_unpack_order(void)
@@ -447,14 +452,19 @@ static ichunk offsets(void)
     return chunk_load_ints(requant_offsets);
 }
 
-#define Y_DTYPE(NAME, ...)                               NPUQ_REF_##NAME,
-#define Y_BITS(NAME, name, row, number, KIND, bits, ...) bits,
-static const npuq_ref_dtype y_dtypes[] = {EACH_ROW_TYPE(Y_DTYPE) NPUQ_REF_INT8, NPUQ_REF_UINT8};
-static const size_t y_bits[] = {EACH_ROW_TYPE(Y_BITS) 8, 8};
+static npuq_type type_of(int y)
+{
+    return y == REQUANT ? NPUQ_TYPE_INT8 : y == FLIPPED ? NPUQ_TYPE_UINT8 : (npuq_type)y;
+}
+
+static npuq_storage_word word_of(int y)
+{
+    return npuq_word_of(type_of(y));
+}
 
 static bool is_float_y(int y)
 {
-    return y < NPUQ_ROW_TYPES && npuq_is_float((npuq_type)y);
+    return npuq_is_float(type_of(y));
 }
 
 /* The chunk of a round, and its expected stored bytes. */
@@ -468,11 +478,11 @@ static vchunk fill_y(int y, size_t round, float *t, void *expected)
         if (y == REQUANT) {
             ((int8_t *)expected)[i] = npuq_ref_two_clamps(t[i], requant_offsets[i]);
         } else if (y == FLIPPED) {
-            npuq_ref_store_symmetric(expected, y_dtypes[y], i, t[i]);
+            npuq_ref_store_symmetric(expected, ref_dtypes[type_of(y)], i, t[i]);
         } else if (is_float_y(y)) {
-            npuq_ref_store_float(expected, y_dtypes[y], i, t[i]);
+            npuq_ref_store_float(expected, ref_dtypes[type_of(y)], i, t[i]);
         } else {
-            npuq_ref_store(expected, y_dtypes[y], i, t[i]);
+            npuq_ref_store(expected, ref_dtypes[type_of(y)], i, t[i]);
         }
     }
     memcpy(&chunk, t, sizeof chunk);
@@ -508,8 +518,8 @@ enum { NOTICES_NAN = 0 };
 static void try_fast(fast_store *word, int y)
 {
     const bool floats = is_float_y(y);
-    const size_t bytes = CHUNK * y_bits[y] / 8;
-    const size_t element = y_bits[y] < 8 ? 4 : y_bits[y] / 8;
+    const size_t bytes = npuq_count_bytes(word_of(y), CHUNK);
+    const size_t element = word_of(y).size;
 
     for (size_t round = 0; round < ROUNDS; round++) {
         float t[CHUNK];
@@ -520,7 +530,7 @@ static void try_fast(fast_store *word, int y)
             const bool unpack_order = how >= 2;
             const bool non_temporal = how % 2;
 
-            if (unpack_order && (y_bits[y] > 8 || y == REQUANT)) {
+            if (unpack_order && (bytes > CHUNK || y == REQUANT)) {
                 continue;
             }
             unsigned char *p = clear_memory(bytes, non_temporal ? 0 : element * test_below(17));
@@ -538,17 +548,18 @@ static void try_fast(fast_store *word, int y)
 
 static void try_other(other_store *word, int y, bool tails)
 {
-    const size_t multiple = y == NPUQ_TYPE_QUINT4X2 ? 8 : 1;
+    const size_t multiple = npuq_count_elements_in(word_of(y));
 
     for (size_t round = 0; round < ROUNDS; round++) {
         float t[CHUNK];
         _Alignas(64) unsigned char expected[MOST_BYTES];
         const size_t n = tails && round >= FIRST_SPECIAL ? multiple * (1 + round % (CHUNK / multiple)) : CHUNK;
         const vchunk chunk = fill_y(y, round, t, expected);
-        unsigned char *p = clear_memory(n * y_bits[y] / 8, 0);
+        const size_t bytes = npuq_count_bytes(word_of(y), n);
+        unsigned char *p = clear_memory(bytes, 0);
 
         word(p, chunk, n);
-        see_memory(p, expected, n * y_bits[y] / 8, round);
+        see_memory(p, expected, bytes, round);
     }
 }
 
