@@ -26,6 +26,7 @@ import types
 import numpy as np
 import numpy_operators as expected
 import pytest
+import test_operators
 
 torch = pytest.importorskip("torch")
 
@@ -214,60 +215,50 @@ class Session:
 # ---- every call of an operator ---------------------------------------------------------------------------------------
 
 
-def numpy_quantize(x, scales, zero_points, dtype, axis=1, div_mode=True):
-    return expected.quantize(x, scales, zero_points, axis, div_mode, kind(dtype))
-
-
-def numpy_group_quant(x, scale, group_index, *, offset=None, dst_dtype=None):
-    return expected.group_quant(x, scale, group_index, offset, kind(dst_dtype))
-
-
-def numpy_trans_quant_param(scale, offset=None, round_mode=0):
-    return expected.trans_quant_param(scale, offset, round_mode).view(np.int64)
-
-
-def numpy_dynamic_quant_asymmetric(x, *, smooth_scales=None, group_index=None, dst_type=None, quant_mode="pertoken",
-                                   dst_type_max=0.0):
-    return expected.dynamic(x, smooth_scales, group_index, quant_mode == "pertensor", kind(dst_type))
-
-
-def numpy_dynamic_quant(x, *, smooth_scales=None, group_index=None, dst_type=None, quant_mode="pertoken",
-                        dst_type_max=0.0, scale_form=None):
-    form = scale_form or ("product" if group_index is None else "inverse")
-    return expected.dynamic_quant(x, smooth_scales, group_index, quant_mode == "pertensor", form, kind(dst_type))
-
-
-def numpy_dynamic_block_quant(x, *, min_scale=0.0, round_mode="rint", dst_type=1, row_block_size=1,
-                              col_block_size=128, dst_type_max=0.0):
-    return expected.dynamic_block_quant(x, col_block_size, min_scale, kind(dst_type))
-
-
-def numpy_anti_quant(x, scale, *, offset=None, dst_dtype=None, src_dtype=None):
-    return expected.anti_quant(x, scale, offset, kind(dst_dtype, "float16"))
-
-
-def numpy_quant_matmul(x1, x2, scale, *, offset=None, pertoken_scale=None, bias=None, output_dtype=None, **none):
-    if x1.dtype == np.int32:  # eight int4 in each word; those of x2 run along its rows or its columns
-        transposed = x2.shape[-2] == x1.shape[-1]
-        x1, x2 = expected.unpack(x1), expected.unpack(x2.swapaxes(-1, -2) if transposed else x2)
-        x2 = x2.swapaxes(-1, -2) if transposed else x2
-    return expected.quant_matmul(x1, x2, scale, offset, pertoken_scale, bias, kind(output_dtype))
-
-
-def numpy_dequant_bias(x, weight_scale, activation_scale, bias, *, output_dtype=None):
-    return expected.dequant(x, weight_scale, activation_scale, bias, kind(output_dtype, "float16"))
-
-
-OPERATORS = {name.replace("numpy_", "npu_"): function for name, function in list(globals().items())
-             if name.startswith("numpy_") and callable(function)}
-NUMBERS = {0: "uint8", 1: "int8", 3: "int32", 5: "float16", 6: "float32", 12: "qint8", 13: "quint8", 14: "qint32",
-           15: "bfloat16", 16: "quint4x2"}
+TYPES = {str(way).replace("torch.", ""): name for name, ways in test_operators.WAYS.items() for way in ways}
 
 
 def kind(dtype, default="int8"):
     """The name of a type that is given as torch_npu takes it."""
-    name = default if dtype is None else NUMBERS.get(dtype, str(dtype).replace("torch.", ""))
-    return {"qint8": "int8", "quint8": "uint8", "qint32": "int32"}.get(name, name)
+    return default if dtype is None else TYPES[str(dtype).replace("torch.", "")]
+
+
+def quant_matmul(a):
+    x1, x2 = a.x1, a.x2
+    if x1.dtype == np.int32:  # eight int4 in each word; those of x2 run along its rows or its columns
+        transposed = x2.shape[-2] == x1.shape[-1]
+        x1, x2 = expected.unpack(x1), expected.unpack(x2.swapaxes(-1, -2) if transposed else x2)
+        x2 = x2.swapaxes(-1, -2) if transposed else x2
+    return expected.quant_matmul(x1, x2, a.scale, a.offset, a.pertoken_scale, a.bias, kind(a.output_dtype))
+
+
+def dynamic(function, x, a, *form):
+    return function(x, a.smooth_scales, a.group_index, a.quant_mode == "pertensor", *form, kind(a.dst_type))
+
+
+#: What NumPy computes of a call's arguments, which have the names of the schema.
+OPERATORS = {
+    "npu_quantize": lambda a: expected.quantize(a.self, a.scales, a.zero_points, a.axis, a.div_mode, kind(a.dtype)),
+    "npu_group_quant": lambda a: expected.group_quant(a.x, a.scale, a.group_index, a.offset, kind(a.dst_dtype)),
+    "npu_trans_quant_param": lambda a: expected.trans_quant_param(a.scale, a.offset, a.round_mode).view(np.int64),
+    "npu_dynamic_quant_asymmetric": lambda a: dynamic(expected.dynamic, a.input, a),
+    "npu_dynamic_quant": lambda a: dynamic(
+        expected.dynamic_quant, a.input, a, a.scale_form or ("product" if a.group_index is None else "inverse")),
+    "npu_dynamic_block_quant": lambda a: expected.dynamic_block_quant(
+        a.x, a.col_block_size, a.min_scale, kind(a.dst_type)),
+    "npu_anti_quant": lambda a: expected.anti_quant(a.x, a.scale, a.offset, kind(a.dst_dtype, "float16")),
+    "npu_quant_matmul": quant_matmul,
+    "npu_dequant_bias": lambda a: expected.dequant(
+        a.x, a.weight_scale, a.activation_scale, a.bias, kind(a.output_dtype, "float16")),
+}
+
+
+def arguments_of(name, args, kwargs):
+    """Of a call, by the names of the schema, with the schema's defaults."""
+    schema = getattr(torch.ops.npuquant, name).default._schema.arguments
+    given = {**{argument.name: argument.default_value for argument in schema},
+             **dict(zip((argument.name for argument in schema), args)), **kwargs}
+    return types.SimpleNamespace(**{key: array_of(value) for key, value in given.items()})
 
 
 @contextlib.contextmanager
@@ -284,7 +275,7 @@ def checked_calls():
                 del guard
             results = returned if isinstance(returned, tuple) else (returned,)
             if all(type(result) in (torch.Tensor, torch.nn.Parameter) for result in results):  # it is not traced
-                wanted = function(*map(array_of, args), **{key: array_of(value) for key, value in kwargs.items()})
+                wanted = function(arguments_of(name, args, kwargs))
                 for result, want in zip(results, wanted if isinstance(wanted, tuple) else (wanted,)):
                     np.testing.assert_array_equal(array_of(result).reshape(want.shape), want)
                     assert array_of(result).tobytes() == want.tobytes()
