@@ -5,6 +5,7 @@ import copy
 import inspect
 import os
 import pickle
+import re
 import subprocess
 import sys
 import unittest.mock
@@ -251,13 +252,48 @@ def test_memory_is_that_of_pytorch(name, values, keywords, of):
 # ---- shapes and types ------------------------------------------------------------------------------------------------
 
 
-@each_call
-def test_meta(name, values, keywords, results):
-    import torch_npu
-
+def by_meta(name, values, keywords):
     values, keywords = everywhere("meta", values, keywords)
-    assert described(getattr(torch_npu, name)(*values, **keywords)) == results
-    assert getattr(torch_npu, name) is getattr(torch.ops.npu, name)
+    return getattr(stand_in, name)(*values, **keywords)
+
+
+def by_fake_tensors(name, values, keywords):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        values = [[mode.from_tensor(one) for one in value] if isinstance(value, list) and value and
+                  isinstance(value[0], torch.Tensor) else
+                  mode.from_tensor(value) if isinstance(value, torch.Tensor) else value for value in values]
+        return getattr(torch.ops.npu, name)(*values, **keywords)
+
+
+def by_compile(name, values, keywords):
+    stand_in.install(values="zeros")
+    operator = getattr(torch.ops.npuquant, name)
+    torch._dynamo.reset()
+    # AOT takes no custom operators that return an argument.
+    return torch.compile(lambda *tensors: operator(*tensors, **keywords), fullgraph=True,
+                         backend="eager" if name.endswith("_") else "aot_eager")(*values)
+
+
+def by_export(name, values, keywords):
+    class Program(torch.nn.Module):
+        def forward(self, *values, **keywords):
+            return getattr(torch.ops.npuquant, name)(*values, **keywords)
+
+    if name.endswith("_"):
+        pytest.skip("torch.export takes no custom operators that return an argument")
+    stand_in.install(values="zeros")
+    return torch.export.export(Program(), tuple(values), keywords).module()(*values, **keywords)
+
+
+@each_call
+@pytest.mark.parametrize("way", [by_meta, *(pytest.param(way, marks=needs_pytorch_2)
+                                            for way in (by_fake_tensors, by_compile, by_export))])
+def test_shapes(way, name, values, keywords, results):
+    assert described(way(name, values, keywords)) == results
+    assert getattr(stand_in, name) is getattr(torch.ops.npu, name)
+    assert getattr(stand_in, name).__name__ == name
 
 
 @each_call
@@ -285,55 +321,11 @@ def test_values(name, values, keywords, results):
 
 @needs_pytorch_2
 @each_call
-def test_fake_tensors(name, values, keywords, results):
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-        values = [[mode.from_tensor(one) for one in value] if isinstance(value, list) and value and
-                  isinstance(value[0], torch.Tensor) else
-                  mode.from_tensor(value) if isinstance(value, torch.Tensor) else value for value in values]
-        assert described(getattr(torch.ops.npu, name)(*values, **keywords)) == results
-
-
-@needs_pytorch_2
-@each_call
-def test_compile(name, values, keywords, results):
-    stand_in.install(values="zeros")
-    operator = getattr(torch.ops.npuquant, getattr(stand_in, name).__name__)
-
-    def program(*tensors):
-        return operator(*tensors, **keywords)
-
-    torch._dynamo.reset()
-    # AOT takes no custom operators that return an argument.
-    compiled = torch.compile(program, fullgraph=True, backend="eager" if name.endswith("_") else "aot_eager")
-    assert described(compiled(*values)) == results
-
-
-@needs_pytorch_2
-@each_call
-def test_export(name, values, keywords, results):
-    stand_in.install(values="zeros")
-    operator = getattr(torch.ops.npuquant, getattr(stand_in, name).__name__)
-
-    class Program(torch.nn.Module):
-        def forward(self, *values, **keywords):
-            return operator(*values, **keywords)
-
-    if name.endswith("_"):
-        pytest.skip("torch.export takes no custom operators that return an argument")
-    exported = torch.export.export(Program(), tuple(values), keywords)
-    assert described(exported.module()(*values, **keywords)) == results
-
-
-@needs_pytorch_2
-@each_call
 def test_opcheck(name, values, keywords, results):
     if name.startswith("npu_grouped_matmul") or name.endswith("_"):
         pytest.skip("opcheck takes no lists of tensors, and no results that are arguments")
     stand_in.install(values="zeros")
-    operator = getattr(torch.ops.npuquant, getattr(stand_in, name).__name__).default
-    torch.library.opcheck(operator, tuple(values), keywords,
+    torch.library.opcheck(getattr(torch.ops.npuquant, name).default, tuple(values), keywords,
                           test_utils=("test_schema", "test_faketensor"))
 
 
@@ -955,57 +947,13 @@ def test_put_back():
 BY_NAME, BY_OPTION = ("-p", "npuquant.pytest_npu"), ("-p", "npuquant_pytest", "--npu=exact")
 
 
-def session(folder, *options, **environment):
-    return subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, cwd=str(folder),
-                          env={**os.environ, **environment})
-
-
-@pytest.mark.parametrize("options", [BY_NAME, BY_OPTION])
-def test_plugin(tmp_path, options):
-    """Each conftest.py may import torch_npu at its top."""
-    below = tmp_path / "below"
-    below.mkdir()
-    (below / "test_session.py").write_text(SESSION)
-    for folder in tmp_path, below:
-        (folder / "conftest.py").write_text("import torch_npu\n")
-    ran = session(tmp_path, *options)
-    assert ran.returncode == 0 and "2 passed" in ran.stdout, ran.stdout
-    (tmp_path / "pytest.ini").write_text(f"[pytest]\naddopts = {' '.join(options)}\n")
-    ran = session(below)
-    assert ran.returncode == 0 and "2 passed" in ran.stdout, ran.stdout
-
-
-def test_plugin_of_a_conftest(tmp_path):
-    (tmp_path / "test_session.py").write_text(SESSION)
-    (tmp_path / "conftest.py").write_text("pytest_plugins = ['npuquant.pytest_npu']\n")
-    ran = session(tmp_path)
-    assert ran.returncode == 0 and "2 passed" in ran.stdout, ran.stdout
-
-
+PLUGIN = "pytest_plugins = ['npuquant.pytest_npu']\n"
 MOCK = """import sys
 from unittest.mock import MagicMock
 sys.modules["torch_npu"] = MagicMock()
 """
-SAYS = 'sys.modules["torch_npu"] (MagicMock). Remove the lines'
-
-
-@pytest.mark.parametrize("options, conftest", [(BY_NAME, ""), (BY_OPTION, ""),
-                                               ((), "pytest_plugins = ['npuquant.pytest_npu']\n")])
-def test_mock_of_a_conftest(tmp_path, options, conftest):
-    (tmp_path / "conftest.py").write_text(MOCK + conftest)
-    ran = session(tmp_path, *options)
-    assert ran.returncode == 4 and ran.stdout.startswith("ERROR: npuquant: mocks are in "), ran.stdout
-    assert ran.stdout.rstrip().count("\n") == 0 and SAYS in ran.stdout
-
-
-def test_mock_of_a_test(tmp_path):
-    """A session whose other files make mocks runs to its end, also if a warning is an error."""
-    (tmp_path / "test_mock.py").write_text(
-        f"{MOCK}import torch_npu\n\n\ndef test_mock():\n    torch_npu.npu_unheard_of()\n")
-    ran = session(tmp_path, *BY_NAME, "-W", "error")
-    assert ran.returncode == 0 and SAYS in ran.stdout and "1 passed" in ran.stdout, ran.stdout
-    (tmp_path / "test_mock.py").write_text("""import sys
+CALLED = f"{MOCK}import torch_npu\n\n\ndef test_mock():\n    torch_npu.npu_unheard_of()\n"
+PATCHED = """import sys
 from unittest.mock import MagicMock, patch
 
 
@@ -1014,9 +962,36 @@ from unittest.mock import MagicMock, patch
 def test_patch(mock, monkeypatch):
     monkeypatch.setattr("torch_npu.npu_rms_norm", mock)
     monkeypatch.setitem(sys.modules, "torch_npu.npu", mock)
-""")
-    ran = session(tmp_path, *BY_NAME)
-    assert ran.returncode == 0 and "mocks" not in ran.stdout, ran.stdout
+"""
+SAYS = r'sys\.modules\["torch_npu"\] \(MagicMock\)\. Remove the lines'
+#: Each conftest.py may import torch_npu at its top.
+NESTED = {"below/test_session.py": SESSION, **dict.fromkeys(["conftest.py", "below/conftest.py"], "import torch_npu\n")}
+NO_PYTORCH = {"torch.py": "raise SystemExit('PyTorch is imported')\n"}
+SESSIONS = [
+    *((NESTED, options, 0, "2 passed") for options in (BY_NAME, BY_OPTION)),
+    *(({**NESTED, "pytest.ini": f"[pytest]\naddopts = {' '.join(options)}\n"}, ["below"], 0, "2 passed")
+      for options in (BY_NAME, BY_OPTION)),
+    ({"test_session.py": SESSION, "conftest.py": PLUGIN}, [], 0, "2 passed"),
+    *(({"conftest.py": conftest}, options, 4, rf"\AERROR: npuquant: mocks are in [^\n]*{SAYS}[^\n]*\n*\Z")
+      for options, conftest in ((BY_NAME, MOCK), (BY_OPTION, MOCK), ([], MOCK + PLUGIN))),
+    # If only files of tests make mocks, the session runs to its end, also if a warning is an error.
+    ({"test_mock.py": CALLED}, [*BY_NAME, "-W", "error"], 0, rf"(?=[\s\S]*1 passed)[\s\S]*{SAYS}"),
+    ({"test_mock.py": PATCHED}, BY_NAME, 0, r"\A(?![\s\S]*mocks)"),
+    (NO_PYTORCH, ["-p", "npuquant_pytest", "--collect-only"], 5, r"\A(?![\s\S]*PyTorch is imported)"),
+    *((NO_PYTORCH, [*options, option], 0, r"\A(?![\s\S]*PyTorch is imported)")
+      for options in (BY_NAME, BY_OPTION) for option in ("--help", "--version")),
+]
+
+
+@pytest.mark.parametrize("files, options, status, says", SESSIONS)
+def test_sessions(tmp_path, files, options, status, says):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    ran = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options],
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, cwd=str(tmp_path),
+                         env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"})
+    assert ran.returncode == status and re.search(says, ran.stdout), ran.stdout
 
 
 @pytest.mark.parametrize("options, conftest, status", [(BY_OPTION, "import torch_npu\n", 5),
@@ -1030,12 +1005,3 @@ def test_end_of_the_plugin(tmp_path, options, conftest, status):
     ran = subprocess.run([sys.executable, "program.py"], stdout=subprocess.PIPE, universal_newlines=True,
                          cwd=str(tmp_path))
     assert ran.stdout.splitlines()[-1] == f"{status} False False", ran.stdout
-
-
-@pytest.mark.parametrize("options", [("-p", "npuquant_pytest", "--collect-only"), (*BY_NAME, "--help"),
-                                     (*BY_NAME, "--version"), (*BY_OPTION, "--help"), (*BY_OPTION, "--version")])
-def test_sessions_without_pytorch(tmp_path, options):
-    (tmp_path / "torch.py").write_text("raise SystemExit('PyTorch is imported')\n")
-    ran = session(tmp_path, *options, PYTHONPATH=os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
-    assert ran.returncode == (5 if "--collect-only" in options else 0), ran.stdout
-    assert "PyTorch is imported" not in ran.stdout
