@@ -53,6 +53,20 @@ def assert_same(made, expected):
     np.testing.assert_array_equal(made.numpy(), np.asarray(expected))
 
 
+def assert_rows(y, scale, v, rule):
+    """A tail of dynamic quantisation: codes and scales are those of v, by the rule."""
+    for made, expected in zip((y, scale), npuquant.row_quant(v, rule)):
+        assert_same(made, expected)
+
+
+def quantised(v, scales=torch.ones(1), zeros=None, divide=False):
+    return npuquant.npu_quantize(v, scales, zeros, "qint8", -1, divide)
+
+
+def assert_sum(made, x1, x2):
+    assert_same(made.float(), (x1.float() + x2.float()).to(x1.dtype).float())
+
+
 def silu(x):
     return x / (1 + np.exp(-x))
 
@@ -99,17 +113,13 @@ def test_swiglu_quant(random, dtype, left, ends):
     x, smooth = random(2, 3, 8, dtype=dtype), random(3, 4, low=0.5, high=2)
     v, experts = gated(x, left), [0, 0, 2, 2]
     y, scale = stand_in.npu_swiglu_quant(x, activate_left=left, quant_mode=1)
-    expected = npuquant.row_quant(v, "swiglu")
-    assert_same(y, expected[0])
-    assert_same(scale, expected[1])
+    assert_rows(y, scale, v, "swiglu")
     of_rows = torch.ones(6, 4)
     of_rows[:4] = smooth[experts]
     groups = torch.tensor([2, 2, 4] if ends else [2, 0, 2], dtype=i4)
     y, scale = stand_in.npu_swiglu_quant(x, activate_left=left, quant_mode=1, smooth_scales=smooth, group_index=groups,
                                          group_list_type=int(not ends))
-    expected = npuquant.row_quant(v * of_rows.reshape(2, 3, 4), "swiglu")
-    assert_same(y, expected[0])
-    assert_same(scale, expected[1])
+    assert_rows(y, scale, v * of_rows.reshape(2, 3, 4), "swiglu")
 
 
 @pytest.mark.parametrize("shape", [(1, 4), (1,)])
@@ -117,7 +127,7 @@ def test_static_swiglu_quant(random, shape):
     x, smooth, offsets = random(5, 8), random(*shape, low=5, high=20), random(*shape)
     y, scale = stand_in.npu_swiglu_quant(x, activate_left=True, smooth_scales=smooth, offsets=offsets)
     v = gated(x, True)
-    assert_same(y, npuquant.npu_quantize(v, smooth.reshape(-1), offsets.reshape(-1), "qint8", -1, False))
+    assert_same(y, quantised(v, smooth.reshape(-1), offsets.reshape(-1)))
     assert not scale.any() and scale.shape == (5,)
     with pytest.raises(NotImplementedError, match=r"^smooth_scales\.dim\(\): is 1; npuquant has near values of 2 only"):
         stand_in.npu_swiglu_quant(x, smooth_scales=torch.ones(1), quant_mode=1)
@@ -125,7 +135,7 @@ def test_static_swiglu_quant(random, shape):
 
 def test_rounding():
     v = torch.tensor([0.5, 1.5, -2.5, 126.5, 127.5, 200, -128.5, -1e9, float("inf"), -float("inf"), float("nan"), -0.0])
-    assert_same(_near._rounded(v), npuquant.npu_quantize(v, torch.ones(1), None, "qint8", -1, False))
+    assert_same(_near._rounded(v), quantised(v))
 
 
 PARTS = {0: lambda x, left: np.split(x, 2, -1)[::1 if left else -1], 1: lambda x, left: (x[:, ::2], x[:, 1::2]),
@@ -163,12 +173,10 @@ def test_dequant_swiglu_quant(random, bias_type, pairs):
     v = rows.float() * weight_scale[experts] * activation_scale[:4]
     if bias_type == f:
         v = v + bias[experts]
-    expected = npuquant.row_quant(gated(v, False) * quant_scale[experts], "dequant_swiglu")
     y, scale = stand_in.npu_dequant_swiglu_quant(
         x, weight_scale=weight_scale, activation_scale=activation_scale, bias=bias, quant_scale=quant_scale,
         group_index=groups, quant_mode=1)
-    assert_same(y[:4], expected[0])
-    assert_same(scale[:4], expected[1])
+    assert_rows(y[:4], scale[:4], gated(v, False) * quant_scale[experts], "dequant_swiglu")
     assert not y[4:].any() and not scale[4:].any()
 
 
@@ -178,12 +186,12 @@ def test_static_dequant_swiglu_quant(random):
     v, groups = gated(x, False), torch.tensor([2, 3])
     y, scale = stand_in.npu_dequant_swiglu_quant(x, quant_scale=by, quant_offset=offset, group_index=groups)
     for rows, expert in (slice(0, 2), 0), (slice(2, 5), 1):
-        assert_same(y[rows], npuquant.npu_quantize(v[rows], by[expert], offset[expert], "qint8", -1, True))
+        assert_same(y[rows], quantised(v[rows], by[expert], offset[expert], True))
     assert not y[5:].any() and not scale.any()
     y, _ = stand_in.npu_dequant_swiglu_quant(x, quant_scale=by[0, :1], quant_offset=offset[0, :1])
-    assert_same(y, npuquant.npu_quantize(v, 1 / by[0, :1], offset[0, :1], "qint8", -1, False))
+    assert_same(y, quantised(v, 1 / by[0, :1], offset[0, :1]))
     y, _ = stand_in.npu_dequant_swiglu_quant(x, weight_scale=torch.full((16,), 2.0))  # only int32 is dequantised
-    assert_same(y, npuquant.npu_quantize(v, torch.ones(1), None, "qint8", -1, False))
+    assert_same(y, quantised(v))
 
 
 # ---- norms -----------------------------------------------------------------------------------------------------------
@@ -207,7 +215,7 @@ def test_add_rms_norm(random, dtype):
     expected = rms_norm(exact(x1) + exact(x2), exact(gamma))
     assert_near(y, expected[0], dtype)
     assert_near(rstd, expected[1], f)
-    assert_same(x.float(), (x1.float() + x2.float()).to(dtype).float())
+    assert_sum(x, x1, x2)
 
 
 def normed(x, gamma, beta=None):
@@ -222,7 +230,7 @@ def test_rms_norm_quant(random, dtype):
     scale, offset = torch.tensor([0.03125], dtype=dtype), torch.tensor([3], dtype=i1)
     expected = (normed(x, gamma, beta) * (1 / scale.float()) + offset).half()
     assert_same(stand_in.npu_rms_norm_quant(x, gamma, beta, scale, offset),
-                npuquant.npu_quantize(expected, torch.ones(1), None, "qint8", -1, False))
+                quantised(expected))
 
 
 @TYPES
@@ -232,12 +240,12 @@ def test_add_rms_norm_quant(random, dtype, divide):
     scales, zeros = random(32, low=0.01, high=0.1) if divide else random(32, low=10, high=50), random(32, dtype=i4)
     v = normed(x1.float() + x2.float(), gamma, beta)
     y1, y2, x = stand_in.npu_add_rms_norm_quant(x1, x2, gamma, scales, zeros, beta, div_mode=divide)
-    assert_same(y1, npuquant.npu_quantize(v, scales, zeros.float(), "qint8", -1, divide))
+    assert_same(y1, quantised(v, scales, zeros.float(), divide))
     assert not y2.any()
-    assert_same(x.float(), (x1.float() + x2.float()).to(dtype).float())
+    assert_sum(x, x1, x2)
     y1, y2, _ = stand_in.npu_add_rms_norm_quant(x1, x2, gamma, scales, None, beta, scales * 2, zeros, div_mode=divide)
-    assert_same(y1, npuquant.npu_quantize(v, scales, None, "qint8", -1, divide))
-    assert_same(y2, npuquant.npu_quantize(v, scales * 2, zeros.float(), "qint8", -1, divide))
+    assert_same(y1, quantised(v, scales, None, divide))
+    assert_same(y2, quantised(v, scales * 2, zeros.float(), divide))
 
 
 @TYPES
@@ -252,14 +260,10 @@ def test_add_rms_norm_dynamic_quant(random, dtype, mask):
         if not wanted:
             assert y.shape == scale.shape == ()
             continue
-        expected = npuquant.row_quant(v * smooth.float(), "add_rms_norm")
-        assert_same(y, expected[0])
-        assert_same(scale, expected[1])
-    assert_same(x.float(), (x1.float() + x2.float()).to(dtype).float())
+        assert_rows(y, scale, v * smooth.float(), "add_rms_norm")
+    assert_sum(x, x1, x2)
     y, _, _, scale, _ = stand_in.npu_add_rms_norm_dynamic_quant(x1, x2, gamma)
-    expected = npuquant.row_quant(normed(x1.float() + x2.float(), gamma), "add_rms_norm")
-    assert_same(y, expected[0])
-    assert_same(scale, expected[1])
+    assert_rows(y, scale, normed(x1.float() + x2.float(), gamma), "add_rms_norm")
 
 
 # ---- mixtures of experts ---------------------------------------------------------------------------------------------
