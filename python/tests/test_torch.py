@@ -12,7 +12,7 @@ import numpy_operators as expected
 import pytest
 import test_library
 import test_operators
-from numpy_operators import random_floats, random_integers, rng
+from numpy_operators import random_integers, rng
 
 torch = pytest.importorskip("torch", reason="PyTorch is missing (Debian: python3-torch)")
 import npuquant.torch as operators  # noqa: E402
@@ -113,8 +113,8 @@ OTHERS = [test_operators.test_halves_saturation_and_special_values, test_operato
           test_operators.test_scales_of_groups_of_rows,
           test_operators.test_the_default_axis_of_one_dimension_is_the_last_when_multiplying,
           test_operators.test_blocks_and_their_least_scale, test_operators.test_empty]
-CONTEXTS = {"no_grad": torch.no_grad, "inference_mode": torch.inference_mode,
-            "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16)}
+HOW = {"no_grad": {"context": torch.no_grad}, "inference_mode": {"context": torch.inference_mode},
+       "autocast": {"context": lambda: torch.autocast("cpu", dtype=torch.bfloat16)}, "fake tensors": {"fake": True}}
 
 
 def name(test):
@@ -138,15 +138,10 @@ def test_large_tensors(monkeypatch, backend, threads):
     run(monkeypatch, test_operators.test_large)
 
 
-@pytest.mark.parametrize("context", CONTEXTS.values(), ids=CONTEXTS.keys())
+@pytest.mark.parametrize("how", HOW.values(), ids=HOW)
 @each_random
-def test_random_calls_in_a_context(monkeypatch, test, context):
-    run(monkeypatch, test, context=context)
-
-
-@each_random
-def test_random_calls_with_fake_tensors(monkeypatch, test):
-    run(monkeypatch, test, fake=True)
+def test_random_calls_in_a_context(monkeypatch, test, how):
+    run(monkeypatch, test, **how)
 
 
 # ---- one call of each operator ----
@@ -228,43 +223,17 @@ def test_int4_is_quint4x2(int4):
     assert_equal(operators.npu_anti_quant(words, x[0, :1], src_dtype=int4), operators.npu_anti_quant(words, x[0, :1]))
 
 
-# ---- products of int4 matrices: their shapes, too, when traced ----
-
-
-def int4_matrices(rows, terms, columns):
-    """x1 and a weight of a row for each column, as values and as words."""
-    x1, weight = random_integers((rows, terms), "i1") >> 4, random_integers((columns, terms), "i1") >> 4
-    return x1, weight, torch.from_numpy(expected.pack(x1)), torch.from_numpy(expected.pack(weight))
-
-
-@pytest.mark.parametrize("along_columns", [False, True])
-def test_int4(along_columns):
-    """x2 as words along N, or as the transpose of the words of a weight."""
-    x1, weight, left, words = int4_matrices(5, 160, 80)
-    right = torch.from_numpy(expected.pack(np.ascontiguousarray(weight.T))) if along_columns else words.t()
-    assert right.shape == ((160, 10) if along_columns else (20, 80))
-    scale, pertoken = random_floats(80, "f4"), random_floats(5, "f4")
-    for keywords, wanted in (
-        ({"output_dtype": torch.float16}, (None, None, "float16")),
-        ({"output_dtype": torch.bfloat16, "pertoken_scale": torch.from_numpy(pertoken)}, (pertoken, None, "bfloat16")),
-    ):
-        got = operators.npu_quant_matmul(left, right, torch.from_numpy(scale), **keywords)
-        bits = got.view(torch.int16).numpy()
-        np.testing.assert_array_equal(bits, expected.quant_matmul(x1, weight.T, scale, None, *wanted).view(np.int16))
-        traced = operators.npu_quant_matmul(left.to("meta"), right.to("meta"), torch.ones(80, device="meta"),
-                                                 output_dtype=keywords["output_dtype"])
-        assert (traced.shape, traced.dtype) == (got.shape, got.dtype)
-
-
 @needs_compile
-def test_int4_of_unknown_sizes():
-    """Tracing with dynamic=True decides by the shape too."""
+def test_int4_products_of_unknown_sizes():
+    """x2 as words along N, or as the transpose of words of a weight: tracing with dynamic=True decides by the shape."""
     multiply = torch.compile(operators.npu_quant_matmul, backend="aot_eager", dynamic=True, fullgraph=True)
     for rows, terms, columns in ((3, 16, 24), (5, 32, 8)):
-        x1, weight, left, words = int4_matrices(rows, terms, columns)
+        x1, weight = random_integers((rows, terms), "i1") >> 4, random_integers((columns, terms), "i1") >> 4
         wanted = torch.from_numpy(x1.astype("i4") @ weight.T.astype("i4"))
-        for right in (words.t(), torch.from_numpy(expected.pack(np.ascontiguousarray(weight.T)))):
-            assert torch.equal(multiply(left, right, torch.ones(1), output_dtype=torch.int32), wanted)
+        left, words, right = (torch.from_numpy(expected.pack(np.ascontiguousarray(one)))
+                              for one in (x1, weight, weight.T))
+        for x2 in (words.t(), right):
+            assert torch.equal(multiply(left, x2, torch.ones(1), output_dtype=torch.int32), wanted)
 
 
 # ---- signatures ----
@@ -599,28 +568,47 @@ def parts(call):
     return tensors, with_tensors
 
 
-@each_call
-@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
-def test_make_fx(name, number, mode):
-    """A graph has one call of the operator, and computes what it computes, also with more rows if they are symbolic."""
-    if mode == "symbolic" and not hasattr(torch, "compile"):
-        pytest.skip(f"PyTorch {torch.__version__} cannot trace with symbolic shapes")
-    tensors, with_tensors = parts(calls()[name][number])
-    graph = make_fx(lambda *others: with_tensors(getattr(operators, name), others), tracing_mode=mode)(*tensors)
-    assert [node.target for node in graph.graph.nodes if "npuquant" in str(node.target)] == [
-        getattr(torch.ops.npuquant, name).default]
-    for rows in (5, 9) if mode == "symbolic" else (5,):
-        tensors, with_tensors = parts(calls(rows)[name][number])
-        assert_equal(graph(*tensors), with_tensors(getattr(operators, name), tensors))
+def by_make_fx(mode):
+    def trace(operator, function, tensors):
+        graph = make_fx(function, tracing_mode=mode)(*tensors)
+        assert [node.target for node in graph.graph.nodes if "npuquant" in str(node.target)] == [operator]
+        return graph
+
+    return trace
 
 
-@each_call
-def test_symbolic_trace(name, number):
+def by_symbols(operator, function, tensors):
     """Of what stands for a tensor and is none."""
+    graph = torch.fx.symbolic_trace(lambda first: function(first, *tensors[1:]))
+    return lambda *others: graph(others[0])
+
+
+def by_export(operator, function, tensors):
+    """With a number of rows that may be another one later."""
+    class Model(torch.nn.Module):
+        def forward(self, *tensors):
+            return function(*tensors)
+
+    rows = torch.export.Dim("rows")
+    shapes = tuple({0: rows} if tensor.shape[0] == 5 else None for tensor in tensors)
+    return torch.export.export(Model(), tuple(tensors), dynamic_shapes=(shapes,)).module()
+
+
+@each_call
+@pytest.mark.parametrize("trace, all_rows", [
+    pytest.param(by_make_fx("real"), [5], id="make_fx-real"), pytest.param(by_make_fx("fake"), [5], id="make_fx-fake"),
+    pytest.param(by_make_fx("symbolic"), [5, 9], id="make_fx-symbolic", marks=needs_compile),
+    pytest.param(by_symbols, [5], id="symbolic_trace"), pytest.param(by_export, [5, 9], id="export", marks=needs_export)])
+def test_tracing(name, number, trace, all_rows):
+    """A program has one call of the operator, and computes what it computes, also with other rows."""
+    def function(*tensors):
+        return with_tensors(getattr(operators, name), tensors)
+
     tensors, with_tensors = parts(calls()[name][number])
-    function = getattr(operators, name)
-    graph = torch.fx.symbolic_trace(lambda first: with_tensors(function, [first, *tensors[1:]]))
-    assert_equal(graph(tensors[0]), with_tensors(function, tensors))
+    program = trace(getattr(torch.ops.npuquant, name).default, function, tensors)
+    for rows in all_rows:
+        tensors, with_tensors = parts(calls(rows)[name][number])
+        assert_equal(program(*tensors), function(*tensors))
 
 
 @needs_opcheck
@@ -697,20 +685,3 @@ def test_errors_of_compiled_functions():
     compiled = torch.compile(operators.npu_dynamic_quant, backend="aot_eager")
     with pytest.raises(TypeError, match=r"\Ainput: is float64, which npuquant does not implement; expected"):
         compiled(torch.ones(2, 8, dtype=torch.float64))
-
-
-@needs_export
-@each_call
-def test_export(name, number):
-    """With a number of rows that may be another one later."""
-    class Model(torch.nn.Module):
-        def forward(self, *tensors):
-            return with_tensors(getattr(operators, name), tensors)
-
-    tensors, with_tensors = parts(calls()[name][number])
-    rows = torch.export.Dim("rows")
-    shapes = tuple({0: rows} if tensor.shape[0] == 5 else None for tensor in tensors)
-    program = torch.export.export(Model(), tuple(tensors), dynamic_shapes=(shapes,)).module()
-    for rows in (5, 9):
-        tensors, with_tensors = parts(calls(rows)[name][number])
-        assert_equal(program(*tensors), with_tensors(getattr(operators, name), tensors))
