@@ -557,25 +557,13 @@ def test_token_permute(kind, wanted):
         assert (floats(back) == floats(tokens)).all()
 
 
-def test_moves_by_hand():
-    a, b, c = [1.0], [2.0], [3.0]
-    x, ids = np.array([a, b, c], f4), np.array([[2, 0], [0, 3], [2, 0]], i4)
-    by_slot, by_token = np.array([[0, 3], [1, 4], [2, 5]], i4), np.arange(6, dtype=i4).reshape(3, 2)
-    for numbers, active, rows, index in ((by_slot, 3, [a, b, c, a, c, b], [3, 1, 4, 0, 5, 2]),
-                                         (by_slot, 2, [a, b, c, a], [3, 1, 4, 0, 5, 2]),
-                                         (by_token, 3, [b, c, c, a, b, a], [3, 0, 1, 5, 4, 2])):
-        made = npuquant.npu_moe_init_routing(x, numbers, ids, active)
-        assert [one.tolist() for one in made] == [rows, index, [0, 0, 0, 2, 2, 3]]
-    counts = npuquant.npu_moe_compute_expert_tokens
-    for given, experts, wanted in (([0, 0, 0, 2, 2, 3], 4, [3, 3, 5, 6]), ([0, 0, 0, 2, 2, 3], 3, [3, 3, 5]),
-                                   ([0, 0, 0, 2, 2, 3], 6, [3, 3, 5, 6, 6, 6]), ([2, 2], 4, [0, 0, 2, 2]),
-                                   ([], 2, [0, 0]), ([1, 999], 257, [0] + [1] * 256)):
-        made = counts(np.array(given, i4), experts)
-        assert made.tolist() == wanted and made.dtype == i4
-    rows, index = npuquant.npu_moe_token_permute(x, ids)
-    assert (rows.tolist(), index.tolist()) == ([a, b, c, a, c, b], [3, 0, 1, 5, 4, 2])
-    rows, index = npuquant.npu_moe_token_permute(x, np.array([1, -1, 0]))
-    assert (rows.tolist(), index.tolist()) == ([b, c, a], [2, 0, 1])
+@pytest.mark.parametrize("given, experts, wanted", [
+    ([0, 0, 0, 2, 2, 3], 4, [3, 3, 5, 6]), ([0, 0, 0, 2, 2, 3], 3, [3, 3, 5]),
+    ([0, 0, 0, 2, 2, 3], 6, [3, 3, 5, 6, 6, 6]), ([2, 2], 4, [0, 0, 2, 2]), ([], 2, [0, 0]),
+    ([1, 999], 257, [0] + [1] * 256)])
+def test_compute_expert_tokens(given, experts, wanted):
+    made = npuquant.npu_moe_compute_expert_tokens(np.array(given, i4), experts)
+    assert made.tolist() == wanted and made.dtype == i4
 
 
 def test_moves_of_nothing():
@@ -1027,6 +1015,10 @@ def grouped(x, weight, **options):
         **GROUPED, **options}
 
 
+def int32(x, weight, **options):
+    return grouped(x, weight, output_dtype="int32", **options)
+
+
 def routed(**options):
     options = {"expert_num": 3, **options}
     return "npu_moe_init_routing_v2", [options.pop("x", X), options.pop("ids", IDS)], options
@@ -1085,8 +1077,7 @@ REFUSED = [
     ("x_dtype: is int4; expected another type with quant_mode 1", routed(x_dtype=285, quant_mode=1)),
     ("tokens_dtype: is 1 .int8.; expected None, or hifloat8", re_routed(3, 2, tokens_dtype=1)),
     ("tokens: is float16; expected uint8 or int8, the bytes of hifloat8", re_routed(3, 2, tokens=X, tokens_dtype=290)),
-    ("expert_token_num_per_rank: has the sum 18446744073709551614; expected",
-     re_routed(2**63 - 1, 2**63 - 1)),
+    ("expert_token_num_per_rank: has the sum 18446744073709551614; expected", re_routed(2**63 - 1, 2**63 - 1)),
     (r"x: has the shape \[4\]; expected \[any, any\]", routed(x=X[0])),
     ("x: is float64, which npuquant does not implement; expected float32, float16, bfloat16", routed(x=X.astype(float))),
     (r"expert_idx: has the shape \[2, 2\]; expected \[3, any\]", routed(ids=IDS[:2])),
@@ -1106,8 +1097,7 @@ REFUSED = [
     (r"scale: has the shape \[4\]; expected \[3, 4\] or \[1, 4\]", routed(scale=F[0], quant_mode=1)),
     ("offset: is None; quant_mode 0 needs it", routed(scale=F[0, :1], quant_mode=0)),
     ("expert_capacity: is 4; expected 1 to 3", routed(drop_pad_mode=1, expert_capacity=4)),
-    ("row_idx_type: is 1; expected 0 with drop_pad_mode 1",
-     routed(drop_pad_mode=1, expert_capacity=1, row_idx_type=1)),
+    ("row_idx_type: is 1; expected 0 with drop_pad_mode 1", routed(drop_pad_mode=1, expert_capacity=1, row_idx_type=1)),
     (r"active_expert_range: is \[0, 2\]; expected all experts",
      routed(drop_pad_mode=1, expert_capacity=1, active_expert_range=[0, 2])),
     ("expert_tokens_num_type: is 0; expected 1 with drop_pad_mode 1",
@@ -1141,7 +1131,7 @@ REFUSED = [
      grouped(A, W, scale=[B], output_dtype="float16")),
     (r"scale\[0\]: is int64; expected float32, as output_dtype is float16",
      grouped(A, W, scale=[WORDS], output_dtype="float16")),
-    ("scale: is given; expected None, as output_dtype is int32", grouped(A, W, scale=[F], output_dtype="int32")),
+    ("scale: is given; expected None, as output_dtype is int32", int32(A, W, scale=[F])),
     ("output_dtype: is 'float32'; expected", grouped(A, W, scale=[F], output_dtype="float32")),
     (r"bias\[0\]: is float16; expected int32, as output_dtype is float16",
      grouped(A, W, scale=[F], bias=[F.astype(np.float16)], output_dtype="float16")),
@@ -1160,16 +1150,12 @@ REFUSED = [
      grouped(A, W, scale=[F], per_token_scale=[T, T], output_dtype="float16")),
     ("per_token_scale: is given; expected None, as x has 3 tensors",
      grouped([A[:1], A[:1], A[:3]], W2, scale=list(F), per_token_scale=[T], output_dtype="float16")),
-    (r"weight\[0\]: has the shape \[3, 4, 8\]; expected \[any, 8, any\]",
-     grouped(A, W.transpose(0, 2, 1), output_dtype="int32")),
-    (r"weight\[1\]: is transposed; expected all as weight\[0\] is",
-     grouped(A, [W[0], np.ones((4, 8), np.int8).T, W[0]], output_dtype="int32")),
-    (r"weight\[1\]: has the shape \[8, 3\]; expected \[any, 4\]",
-     grouped(A, [W[0], W[0][:, :3], W[0]], output_dtype="int32")),
-    (r"x\[0\]: is transposed", grouped(np.ones((8, 5), np.int8).T, W, output_dtype="int32")),
-    (r"x\[0\]: has no columns", grouped([A[:, :0], A], [W[0][:0], W[0]], group_list=None, group_type=-1, split_item=0,
-                                         output_dtype="int32")),
-    ("offset: is given; expected None for int8", grouped(A, W, offset=[F], output_dtype="int32")),
+    (r"weight\[0\]: has the shape \[3, 4, 8\]; expected \[any, 8, any\]", int32(A, W.transpose(0, 2, 1))),
+    (r"weight\[1\]: is transposed; expected all as weight\[0\] is", int32(A, [W[0], np.ones((4, 8), np.int8).T, W[0]])),
+    (r"weight\[1\]: has the shape \[8, 3\]; expected \[any, 4\]", int32(A, [W[0], W[0][:, :3], W[0]])),
+    (r"x\[0\]: is transposed", int32(np.ones((8, 5), np.int8).T, W)),
+    (r"x\[0\]: has no columns", int32([A[:, :0], A], [W[0][:0], W[0]], group_list=None, group_type=-1, split_item=0)),
+    ("offset: is given; expected None for int8", int32(A, W, offset=[F])),
     # Forms.
     ("x: is ndarray; expected a list of arrays", ("npu_grouped_matmul", [A, [W]], GROUPED)),
     ("expert_idx: is None(Type)?; expected a ", routed(ids=None)),
@@ -1185,17 +1171,15 @@ REFUSED = [
     (r"group_list: has the shape \[2\]; expected \[3\]", grouped(A, W, group_list=ENDS[:2])),
     (r"group_list: has the shape \[3\]; expected \[3, 2\]", grouped(A, W, group_list_type=2)),
     ("group_list_type: is 3; expected 0, 1 or 2", grouped(A, W, group_list_type=3)),
-    ("group_list: has 1025 groups; expected at most 1024",
-     grouped(A, W[:1], group_list=np.zeros(1025, i8), output_dtype="int32")),
-    ("group_list: has 6 rows; expected at most 5", grouped(A, W, group_list=ENDS + 1, output_dtype="int32")),
-    (r"group_list: is \[2, 1, 5\]; expected ends that do not fall",
-     grouped(A, W, group_list=np.array([2, 1, 5]), output_dtype="int32")),
+    ("group_list: has 1025 groups; expected at most 1024", int32(A, W[:1], group_list=np.zeros(1025, i8))),
+    ("group_list: has 6 rows; expected at most 5", int32(A, W, group_list=ENDS + 1)),
+    (r"group_list: is \[2, 1, 5\]; expected ends that do not fall", int32(A, W, group_list=np.array([2, 1, 5]))),
     ("group_list: has rows of expert 3; weight has 3 experts",
-     grouped(A, W, group_list=np.array([[3, 1]] * 3), group_list_type=2, output_dtype="int32")),
+     int32(A, W, group_list=np.array([[3, 1]] * 3), group_list_type=2)),
     ("group_list: has 2 rows of expert 1; x[[]1[]] has 1",
-     grouped([A[:1], A[:1], A[:3]], W2, group_list=np.array([1, 3, 5]), output_dtype="int32")),
+     int32([A[:1], A[:1], A[:3]], W2, group_list=np.array([1, 3, 5]))),
     ("group_list: ends with 4; expected 5", grouped(A, W, group_list=[1, 2, 4], scale=[WORDS])),
-    ("output_dtype: is 'int32'; expected 'int8'", grouped(A, W, group_list=[1, 2, 5], output_dtype="int32")),
+    ("output_dtype: is 'int32'; expected 'int8'", int32(A, W, group_list=[1, 2, 5])),
 ]
 each_refusal = pytest.mark.parametrize("says, call", REFUSED, ids=map(str, range(len(REFUSED))))
 
