@@ -77,6 +77,14 @@ class State:
                       if self.values.get(name, missing) is not other.values.get(name, missing))
 
 
+@pytest.fixture
+def before():
+    """What there is before the test, and again after it."""
+    state = State()
+    yield state
+    assert state.changes_to(State()) == []
+
+
 def test_import_changes_nothing(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("import sys, torch, torch.cuda.amp\n" + inspect.getsource(State) +
@@ -88,8 +96,7 @@ def test_import_changes_nothing(tmp_path):
     assert ran.stdout == "[]\n"
 
 
-def test_uninstall_puts_everything_back():
-    before = State()
+def test_uninstall_puts_everything_back(before):
     for _ in range(2):
         stand_in.install()
         changed = before.changes_to(State())
@@ -105,8 +112,7 @@ def test_uninstall_puts_everything_back():
     assert not hasattr(torch.Tensor, "npu") and not hasattr(torch, "npu")
 
 
-def test_twice_is_as_once():
-    before = State()
+def test_twice_is_as_once(before):
     stand_in.install()
     once = State()
     stand_in.install()
@@ -114,18 +120,14 @@ def test_twice_is_as_once():
     stand_in.uninstall()
     assert before.changes_to(State()) == []
     stand_in.uninstall()
-    assert before.changes_to(State()) == []
 
 
-def test_failing_install_changes_nothing(monkeypatch):
+def test_failing_install_changes_nothing(before, monkeypatch):
     monkeypatch.delattr(torch.serialization, "register_package")
-    before = State()
     with pytest.raises(AttributeError):
         stand_in.install()
-    assert before.changes_to(State()) == []
     with pytest.raises(ValueError, match="scale_form: is 'neither'"):
         stand_in.install("neither")
-    assert before.changes_to(State()) == []
 
 
 PRIVATE_NAMES = ["torch.jit._builtins._get_builtin_table",
@@ -147,24 +149,20 @@ def test_without_a_private_name(monkeypatch, name):
     assert not hasattr(torch, "npu")
 
 
-def test_torch_npu_itself_is_refused(monkeypatch):
-    before = State()
+def test_torch_npu_itself_is_refused(before, monkeypatch):
     real = types.ModuleType("torch_npu")
     real.__file__ = "torch_npu/__init__.py"
     monkeypatch.setitem(sys.modules, "torch_npu", real)
     with pytest.raises(RuntimeError, match="torch_npu is imported already"):
         stand_in.install()
-    monkeypatch.undo()
-    assert before.changes_to(State()) == []
 
 
 @pytest.mark.parametrize("kind, mock", [("MagicMock", unittest.mock.MagicMock()),
                                         ("ModuleType", types.ModuleType("torch_npu")),
                                         ("SimpleNamespace", types.SimpleNamespace()), ("NoneType", None)])
-def test_mocks_are_named(monkeypatch, kind, mock):
+def test_mocks_are_named(before, monkeypatch, kind, mock):
     """Before install() and after it. Mocks of other modules give way to the stand-in's."""
     says = rf'^mocks are .*: sys\.modules\["torch_npu"\] \({kind}\)\. Remove'
-    before = State()
     monkeypatch.setitem(sys.modules, "torch_npu", mock)
     with pytest.raises(RuntimeError, match=says):
         stand_in.install()
@@ -181,6 +179,7 @@ def test_mocks_are_named(monkeypatch, kind, mock):
         context.setitem(sys.modules, "torch_npu", mock)
         with pytest.raises(RuntimeError, match=says):
             stand_in.install()
+    stand_in.uninstall()
 
 
 def test_places_of_mocks(installed, monkeypatch):
@@ -205,8 +204,7 @@ def test_another_torchair_is_put_back(monkeypatch):
     assert sys.modules["torchair"] is other
 
 
-def test_threads():
-    before = State()
+def test_threads(before):
     failures = []
 
     def work():
@@ -222,7 +220,7 @@ def test_threads():
         thread.start()
     for thread in threads:
         thread.join()
-    assert failures == [] and before.changes_to(State()) == []
+    assert failures == []
 
 
 def test_scale_form():
@@ -241,23 +239,33 @@ def test_scale_form():
     assert forms["product"][0] == forms["product"][1] and forms["inverse"][0] == forms["inverse"][1]
 
 
-def test_imports(installed):
-    import torch.npu
+@pytest.mark.parametrize("name, other", [
+    ("torch_npu.npu", "torch.npu"), ("torch_npu.npu.amp.autocast", "torch.npu.amp.autocast"),
+    ("torch_npu._C._npu_get_soc_version", "torch.npu.get_soc_version"),
+    ("torch_npu.npu.streams.Event", "torch.npu.Event"),
+    ("torch_npu.npu.utils.get_soc_version", "torch.npu.get_soc_version"),
+    ("torch_npu.npu.memory.max_memory_allocated", "torch.npu.max_memory_allocated"),
+    ("torch_npu.dynamo.torchair", "torchair"),
+    ("torchair.CompilerConfig", "torchair.configs.compiler_config.CompilerConfig"),
+    ("torchair.logger", "torchair.core.utils.logger"),
+    ("torchair.inference.cache_compile", "torch_npu.dynamo.torchair.inference.cache_compile"),
+])
+def test_imports(installed, name, other):
+    """One object by two names, and from modules that are imported by their names."""
+    found = []
+    for module, _, last in (each.rpartition(".") for each in (name, other)):
+        names = {}
+        exec(f"import {module}\nfrom {module} import {last}" if module else f"import {last}", names)
+        found.append(names[last])
+    assert found[0] is found[1]
+
+
+def test_names_of_the_package(installed):
     import torch_npu
-    import torch_npu.npu
-    from torch.npu.amp import autocast as by_torch
-    from torch_npu.npu.amp import autocast
 
-    assert torch_npu is stand_in and torch_npu.npu is torch.npu and autocast is by_torch
-    assert torch_npu.__version__ == torch.__version__.partition("+")[0]
+    assert torch_npu is stand_in and torch_npu.__version__ == torch.__version__.partition("+")[0]
     assert set(torch_npu.__all__) <= set(dir(torch_npu)) and set(torch.npu.__all__) <= set(dir(torch.npu))
-
-    from torch_npu._C import _NPUTaskGroupHandle
-    assert isinstance(_NPUTaskGroupHandle, type)  # in annotations
-    assert torch_npu._C._npu_get_soc_version is torch.npu.get_soc_version
-    from torch_npu.npu import memory, streams, utils
-    assert streams.Event is torch.npu.Event and utils.get_soc_version is torch.npu.get_soc_version
-    assert memory.max_memory_allocated is torch.npu.max_memory_allocated
+    assert isinstance(torch_npu._C._NPUTaskGroupHandle, type)  # in annotations
 
 
 def specs_of_others():
@@ -1171,7 +1179,9 @@ def test_absent_operators(installed):
                                   "torch_npu._C._distributed_c10d.ProcessGroupHCCL",
                                   "torch_npu._C._distributed_c10d.ProcessGroupHCCL.Options",
                                   "torch_npu._C._distributed_c10d.ProcessGroupLCCL",
-                                  "torch_npu.utils.collect_env.main", "torch_npu.utils.cpp_extension.NpuExtension"])
+                                  "torch_npu.utils.collect_env.main",
+                                  "torch_npu.utils.collect_env.get_pretty_env_info",
+                                  "torch_npu.utils.cpp_extension.NpuExtension", "torch_npu.utils.cpp_extension.load"])
 def test_absent_functions(installed, name, monkeypatch):
     """They raise the error when they are called. A test can replace them, as the error says."""
     names = {"torch": torch, "torch_npu": sys.modules["torch_npu"], "torchair": sys.modules["torchair"]}
@@ -1186,20 +1196,14 @@ def test_absent_functions(installed, name, monkeypatch):
 
 
 def test_modules_of_serving_code(installed):
-    import torch_npu.utils.cpp_extension
     from torch_npu._C._distributed_c10d import ProcessGroupHCCL
     from torch_npu.op_plugin.atb._atb_ops import _register_atb_extensions
     from torch_npu.profiler import dynamic_profile
-    from torch_npu.utils import collect_env
-    from torch_npu.utils.collect_env import get_pretty_env_info
-    from torch_npu.utils.cpp_extension import NpuExtension, load
+    from torch_npu.utils import collect_env, cpp_extension
 
-    for name in get_pretty_env_info, NpuExtension, load:
-        with pytest.raises(NotImplementedError, match="is not in npuquant's stand-in"):
-            name()
-    assert not isinstance(torch.ones(1), ProcessGroupHCCL) and collect_env.get_cann_version() == torch.version.cann
     with pytest.raises(NotImplementedError, match=r"cpp_extension\.TorchExtension\.include_paths is not in npuquant's"):
-        torch_npu.utils.cpp_extension.TorchExtension.include_paths()
+        cpp_extension.TorchExtension.include_paths()
+    assert not isinstance(torch.ones(1), ProcessGroupHCCL) and collect_env.get_cann_version() == torch.version.cann
     assert [_register_atb_extensions(), dynamic_profile.init("folder"), dynamic_profile.step()] == [None] * 3
 
 
@@ -1208,8 +1212,7 @@ def test_modules_of_serving_code(installed):
 
 @pytest.mark.parametrize("line", ["from torch_npu.contrib import transfer_to_npu",
                                   "import torch_npu.contrib.transfer_to_npu"])
-def test_transfer_to_npu(line):
-    before = State()
+def test_transfer_to_npu(before, line):
     for _ in range(2):
         stand_in.install()
         assert torch.device("cuda:0").type == "cuda"
@@ -1235,10 +1238,8 @@ def test_transfer_to_npu(line):
         assert before.changes_to(State()) == []
 
 
-def test_transfer_is_only_by_torch_npus_name():
-    before = State()
+def test_transfer_is_only_by_torch_npus_name(before):
     importlib.import_module("npuquant.torch_npu.contrib.transfer_to_npu")
-    assert before.changes_to(State()) == []
 
 
 @pytest.fixture
@@ -1267,26 +1268,21 @@ def test_compile_after_transfer(transferred, compiler):
 # ---- torchair --------------------------------------------------------------------------------------------------------
 
 
-def test_torchair_imports(installed):
+def test_torchair(installed):
     import logging
 
-    import torch_npu.dynamo.torchair
-    import torchair
     import torchair as tng
-    from torchair import logger as other
-    from torchair.configs.compiler_config import CompilerConfig
     from torchair.core.utils import logger
     from torchair.ge_concrete_graph import ge_apis as ge
 
-    assert torch_npu.dynamo.torchair is torchair is tng and other is logger and ge is not None
-    assert tng.CompilerConfig is CompilerConfig
+    assert ge is not None
     logger.setLevel(logging.WARNING)
-    config = CompilerConfig()
+    config = tng.CompilerConfig()
     config.debug.graph_dump.type = "pbtxt"
     config.experimental_config.frozen_parameter = True
     config.mode = "reduce-overhead"
     assert config.debug.graph_dump.type == "pbtxt" and config.experimental_config.frozen_parameter is True
-    assert config.debug.graph_dump is not CompilerConfig().debug.graph_dump
+    assert config.debug.graph_dump is not tng.CompilerConfig().debug.graph_dump
     assert not hasattr(config, "__len__")
     assert callable(tng.get_npu_backend(compiler_config=config)) and callable(tng.get_npu_backend())
     assert callable(tng.get_compiler(config))
@@ -1296,9 +1292,8 @@ def test_torchair_imports(installed):
 
 def test_cached_code(installed):
     from torch_npu.dynamo.torchair.inference import cache_compile, set_dim_gears
-    from torchair import CompilerConfig, inference
+    from torchair import CompilerConfig
 
-    assert inference.cache_compile is cache_compile
     model, x = torch.nn.Linear(2, 3), torch.ones(4, 2)
     assert set_dim_gears(x, dim_gears={0: [2, 4]}) is None
     compiled = cache_compile(model.forward, config=CompilerConfig(), cache_dir="folder", ge_cache=True)
