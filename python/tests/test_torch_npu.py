@@ -345,19 +345,17 @@ def test_types_of_the_device(installed):
 @pytest.mark.parametrize("name", ["float6_e3m2", "float4_e2m1fn_x2", "float16", "int4"])
 @pytest.mark.parametrize("device", ["npu", "meta"])
 def test_types_that_are_refused(installed, name, device):
-    import torch_npu
-
-    x, rows, number = torch.ones(2, 8, device=device), torch.tensor([2], device=device), getattr(torch_npu, name)
-    for argument, call in (("dtype", lambda: torch_npu.npu_quantize(x, x[0], None, number, -1, False)),
-                           ("dst_type", lambda: torch_npu.npu_dynamic_quant(x, dst_type=number)),
+    x, rows, number = torch.ones(2, 8, device=device), torch.tensor([2], device=device), getattr(stand_in, name)
+    for argument, call in (("dtype", lambda: stand_in.npu_quantize(x, x[0], None, number, -1, False)),
+                           ("dst_type", lambda: stand_in.npu_dynamic_quant(x, dst_type=number)),
                            ("dst_type", lambda: torch.ops.npu.npu_dynamic_quant_asymmetric(x, dst_type=number)),
-                           ("dst_type", lambda: torch_npu.npu_dynamic_block_quant(x, dst_type=number)),
-                           ("dst_dtype", lambda: torch_npu.npu_group_quant(x, x[:1], rows, dst_dtype=number))):
+                           ("dst_type", lambda: stand_in.npu_dynamic_block_quant(x, dst_type=number)),
+                           ("dst_dtype", lambda: stand_in.npu_group_quant(x, x[:1], rows, dst_dtype=number))):
         missing = ", which npuquant does not implement" if "_e" in name else ""
         with pytest.raises(TypeError, match=rf"^{argument}: is torch_npu.{name} \({number}\){missing}; expected "):
             call()
-    for call in (lambda: torch_npu.npu_dynamic_quant_asymmetric(x, dst_type=290),
-                 lambda: torch_npu.npu_group_quant(x, x[:1], rows, dst_dtype=290)):
+    for call in (lambda: stand_in.npu_dynamic_quant_asymmetric(x, dst_type=290),
+                 lambda: stand_in.npu_group_quant(x, x[:1], rows, dst_dtype=290)):
         with pytest.raises(TypeError, match="is torch_npu.hifloat8"):
             call()
 
@@ -390,11 +388,9 @@ def test_operators_are_pytorchs(installed, name):
 
 def test_names_of_the_first_argument(installed):
     """Its name in torch_npu's schema is self; in torch_npu's documentation it is input."""
-    import torch_npu
-
     x, others = torch.randn(3, 8), {"scales": ONE, "zero_points": None, "dtype": torch.qint8}
-    expected = torch_npu.npu_quantize(x, **others)
-    for function in (torch_npu.npu_quantize, npuquant.torch.npu_quantize):
+    expected = stand_in.npu_quantize(x, **others)
+    for function in (stand_in.npu_quantize, npuquant.torch.npu_quantize):
         for name in ("self", "input"):
             assert torch.equal(function(**{name: x}, **others), expected)
         for wrong in ({"self": x, "input": x}, {"x": x}, {}):
@@ -402,29 +398,25 @@ def test_names_of_the_first_argument(installed):
                 function(**wrong, **others)
         with pytest.raises((RuntimeError, TypeError)):
             function(x, self=x, **others)
-    assert torch_npu.npu_format_cast(self=x, acl_format=2) is x and torch_npu.get_npu_format(self=x) == 2
+    assert stand_in.npu_format_cast(self=x, acl_format=2) is x and stand_in.get_npu_format(self=x) == 2
 
 
 def test_formats(installed):
-    import torch_npu
-
     x = torch.arange(6.0).reshape(2, 3).t()
-    for cast in torch_npu.npu_format_cast, torch.ops.npu.npu_format_cast:
+    for cast in stand_in.npu_format_cast, torch.ops.npu.npu_format_cast:
         assert cast(x, 2) is x and cast(x, torch.zeros(2)) is x
-        for other in cast(x, 29), cast(x, 29, customize_dtype=torch_npu.int8):  # the script may free the former one
+        for other in cast(x, 29), cast(x, 29, customize_dtype=stand_in.int8):  # the script may free the former one
             assert torch.equal(other, x) and other.data_ptr() != x.data_ptr() and other.is_contiguous()
-    assert torch_npu.npu_format_cast_(x, 29) is x and torch_npu.npu_format_cast_(x, torch.zeros(2)) is x
-    assert torch_npu.get_npu_format(x) == torch.ops.npu.get_npu_format(x) == 2
-    made = torch_npu.empty_with_format((2, 3), dtype=torch.int8, device="npu:0", acl_format=29)
+    assert stand_in.npu_format_cast_(x, 29) is x and stand_in.npu_format_cast_(x, torch.zeros(2)) is x
+    assert stand_in.get_npu_format(x) == torch.ops.npu.get_npu_format(x) == 2
+    made = stand_in.empty_with_format((2, 3), dtype=torch.int8, device="npu:0", acl_format=29)
     assert made.shape == (2, 3) and made.dtype == torch.int8 and made.device.type == "cpu"
 
 
 def test_int4_weights(installed):
     """Four bits of each number, the first number in the lowest bits."""
-    import torch_npu
-
     weight = torch.tensor([[0, 1, -1, 7, -8, -1, -1, 0]], dtype=torch.int32)
-    pack = torch_npu.npu_convert_weight_to_int4pack
+    pack = stand_in.npu_convert_weight_to_int4pack
     assert pack(weight).tolist() == [[0x0ff87f10]]
     for number, digit in (8, 8), (-9, 7), (100, 4), (2 ** 31 - 1, 15), (-2 ** 31, 0):  # its lowest four bits
         weight[0, 3] = number
@@ -450,10 +442,8 @@ def test_float4pack(installed):
 
 @pytest.mark.parametrize("device", ["npu", "meta"])
 def test_prefetch(installed, device):
-    import torch_npu
-
     x = torch.ones(2, 3, device=device)
-    for prefetch in (torch_npu.npu_prefetch, torch.ops.npu.npu_prefetch):
+    for prefetch in (stand_in.npu_prefetch, torch.ops.npu.npu_prefetch):
         assert prefetch(x, None, 1) is None and prefetch(self=x, dependency=x, max_size=1 << 30, offset=23) is None
         for size, offset, wrong in (0, 0, "max_size"), (1, 24, "offset"), (1, -1, "offset"):
             with pytest.raises(ValueError, match=f"^{wrong}: "):
@@ -1401,18 +1391,16 @@ def test_compile(installed, compiler, name, dynamic):
 
 @needs_pytorch_2
 def test_compile_with_the_name_of_the_backend(installed, compiler):
-    import torch_npu
-
     class Layer(torch.nn.Module):
         def forward(self, x):
-            return torch_npu.npu_dynamic_quant(x.npu())
+            return stand_in.npu_dynamic_quant(x.npu())
 
     @torch.compile(backend="npu", fullgraph=True)
     def function(x):
-        return torch_npu.npu_dynamic_quant(x.npu())
+        return stand_in.npu_dynamic_quant(x.npu())
 
     x = torch.randn(3, 16)
-    expected = torch_npu.npu_dynamic_quant(x)
+    expected = stand_in.npu_dynamic_quant(x)
     for compiled in (torch.compile(Layer().npu(), backend="npu", dynamic=False), function):
         assert all(map(torch.equal, compiled(x), expected))
     stand_in.uninstall()
