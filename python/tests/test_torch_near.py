@@ -518,8 +518,6 @@ def test_values_of_pytest(tmp_path):
 
 def test_layer(random):
     """A layer of experts with int8 weights and a shared one with bfloat16, against the same layer in float64."""
-    import torch_npu
-
     tokens, hidden, inner, experts, k = 5, 32, 16, 4, 2
     x, gamma = random(tokens, hidden, dtype=bf), random(hidden, dtype=bf, low=0.5, high=1.5)
     gate = random(hidden, experts)
@@ -528,19 +526,19 @@ def test_layer(random):
     shared = [random(*shape, dtype=bf, low=-0.25, high=0.25) for shape in ((hidden, 2 * inner), (inner, hidden))]
     up_scale, down_scale = random(experts, 2 * inner, low=1e-3, high=2e-3), random(experts, hidden, low=1e-3, high=2e-3)
 
-    normal, _ = torch_npu.npu_rms_norm(x, gamma)
-    weights, ids, _ = torch_npu.npu_moe_gating_top_k(normal.float() @ gate, k, norm_type=1)
-    rows, where, counts, scale = torch_npu.npu_moe_init_routing_v2(
+    normal, _ = stand_in.npu_rms_norm(x, gamma)
+    weights, ids, _ = stand_in.npu_moe_gating_top_k(normal.float() @ gate, k, norm_type=1)
+    rows, where, counts, scale = stand_in.npu_moe_init_routing_v2(
         normal, ids, expert_num=experts, active_expert_range=[0, experts], expert_tokens_num_type=1,
         expert_tokens_num_flag=True, quant_mode=1)
-    sums, = torch_npu.npu_grouped_matmul([rows], [up], split_item=2, group_list=counts, group_list_type=1, group_type=0,
+    sums, = stand_in.npu_grouped_matmul([rows], [up], split_item=2, group_list=counts, group_list_type=1, group_type=0,
                                          output_dtype=i4)
-    y, scale = torch_npu.npu_dequant_swiglu_quant(
+    y, scale = stand_in.npu_dequant_swiglu_quant(
         sums, weight_scale=up_scale, activation_scale=scale, group_index=counts, activate_left=True, quant_mode=1)
-    out, = torch_npu.npu_grouped_matmul([y], [down], scale=[down_scale.to(bf)], per_token_scale=[scale], split_item=2,
+    out, = stand_in.npu_grouped_matmul([y], [down], scale=[down_scale.to(bf)], per_token_scale=[scale], split_item=2,
                                         group_list=counts, group_list_type=1, group_type=0, output_dtype=bf)
-    result = torch_npu.npu_moe_token_unpermute(out, where, weights)
-    result += torch_npu.npu_swiglu(normal @ shared[0]) @ shared[1]
+    result = stand_in.npu_moe_token_unpermute(out, where, weights)
+    result += stand_in.npu_swiglu(normal @ shared[0]) @ shared[1]
     assert result.shape == x.shape and result.dtype == bf
 
     v = rms_norm(exact(x), exact(gamma))[0]
