@@ -628,24 +628,20 @@ def test_options_of_install_are_checked(option, expected):
 
 def test_keyword_that_does_not_exist():
     """vllm-project/vllm-ascend pull request 13149."""
-    import torch_npu
-
     keywords = {"dst_type": 296, "quant_mode": 2, "clamp_limit": 7.0}
     with pytest.raises((RuntimeError, TypeError), match="glu_alpha"):
-        torch_npu.npu_swiglu_group_quant(t(4, 512), glu_alpha=1.702, **keywords)
+        stand_in.npu_swiglu_group_quant(t(4, 512), glu_alpha=1.702, **keywords)
     stand_in.install(values="zeros")
-    assert torch_npu.npu_swiglu_group_quant(t(4, 512), **keywords)[0].shape == (4, 128)
+    assert stand_in.npu_swiglu_group_quant(t(4, 512), **keywords)[0].shape == (4, 128)
 
 
 def mxfp4_product(weight, scale, k, group_sizes=(1, 1, 32)):
     """x of [5, K] times weight, both of 4 bits, with a scale for each 32 elements of K, in pairs."""
-    import torch_npu
-
     pairs = -(-k // 64)
-    return torch_npu.npu_quant_matmul(
+    return stand_in.npu_quant_matmul(
         t(5, k // 2, dtype=u1), weight, scale, pertoken_scale=t(5, pairs, 2, dtype=u1), output_dtype=torch.bfloat16,
-        x1_dtype=torch_npu.float4_e2m1fn_x2, x2_dtype=torch_npu.float4_e2m1fn_x2,
-        scale_dtype=torch_npu.float8_e8m0fnu, pertoken_scale_dtype=torch_npu.float8_e8m0fnu, group_sizes=group_sizes)
+        x1_dtype=stand_in.float4_e2m1fn_x2, x2_dtype=stand_in.float4_e2m1fn_x2,
+        scale_dtype=stand_in.float8_e8m0fnu, pertoken_scale_dtype=stand_in.float8_e8m0fnu, group_sizes=group_sizes)
 
 
 def test_scale_that_lacks_a_row():
@@ -670,14 +666,12 @@ def test_weight_that_was_made_contiguous():
 
 
 def test_types_without_microscaling():
-    import torch_npu
-
     values = t(5, 8, dtype=u1), t(8, 6, dtype=u1), t(6, dtype=f)
-    types = {"output_dtype": torch.float16, "x1_dtype": torch_npu.hifloat8, "x2_dtype": torch_npu.hifloat8}
+    types = {"output_dtype": torch.float16, "x1_dtype": stand_in.hifloat8, "x2_dtype": stand_in.hifloat8}
     with pytest.raises(NotImplementedError, match=r"^torch_npu\.npu_quant_matmul with x1_dtype: npuquant knows the "):
-        torch_npu.npu_quant_matmul(*values, **types)
+        stand_in.npu_quant_matmul(*values, **types)
     stand_in.install(values="zeros")
-    y = torch_npu.npu_quant_matmul(*values, **types)
+    y = stand_in.npu_quant_matmul(*values, **types)
     assert (y.shape, y.dtype) == ((5, 6), h)
 
 
