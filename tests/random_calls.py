@@ -6,8 +6,8 @@ from typing import Any, Callable, Dict, NamedTuple
 import numpy as np
 from npuquant_facts.operators import OPERATORS
 from numpy_operators import (anti_quant, dequant, dynamic, dynamic_block_quant, dynamic_quant, f4, group_quant,
-                             quantize, random_ends, random_floats, random_integers, random_shape, random_words,
-                             requant, rng, trans_quant_param)
+                             pack, quant_matmul, quantize, random_ends, random_floats, random_integers, random_shape,
+                             random_words, requant, rng, trans_quant_param)
 
 FLOATS = ("float16", "bfloat16", "float32")
 
@@ -153,6 +153,55 @@ def random_requant():
     words = random_words_of(x.shape[-1], dtype)
     bias = random_integers(x.shape[-1], "i4") if rng.random() < 0.5 else None
     return RandomCall({"x": x, "words": words, "bias": bias}, {"dtype": dtype}, {"y": requant(x, words, bias, dtype)})
+
+
+def random_matrices(multiples):
+    """With batch dimensions of all kinds that can be broadcast, and the shape of the product."""
+    rows, terms, columns = (int(extent) for extent in rng.integers(0 if rng.random() < 0.1 else 1, 9, size=3))
+    terms, columns = terms * multiples[0], columns * multiples[1]
+    batch = tuple(int(extent) for extent in rng.integers(1, 4, size=rng.integers(0, 4)))
+    batches = []
+    for _ in range(2):
+        ones = [1 if rng.random() < 0.3 else extent for extent in batch]
+        batches.append(tuple(ones[rng.integers(len(batch) + 1):] if rng.random() < 0.5 else ones))
+    x1, x2 = random_integers((*batches[0], rows, terms), "i1"), random_integers((*batches[1], terms, columns), "i1")
+    return x1, x2, (*np.broadcast_shapes(*batches), rows, columns)
+
+
+def pack_columns(values):
+    """Words of eight int4 that run along the columns: the transpose of words along the rows."""
+    return np.swapaxes(pack(np.swapaxes(values, -1, -2)), -1, -2)
+
+
+def random_quant_matmul():
+    """Of int8, or of int4 whose words run along K or N in x2."""
+    kind = choose("int8", "int4, x2 along K", "int4, x2 along N")
+    x1, x2, shape = random_matrices({"int8": (1, 1), "int4, x2 along K": (8, 1), "int4, x2 along N": (8, 8)}[kind])
+    given = x1, x2
+    if kind != "int8":
+        x1, x2 = x1 >> 4, x2 >> 4
+        # Without terms the shape is that of words along K.
+        given = pack(x1), (pack if "N" in kind and x1.shape[-1] > 0 else pack_columns)(x2)
+    dtype = choose("int8", "int32", *FLOATS)
+    pertoken = offset = bias = None
+    if dtype in FLOATS and rng.random() < 0.6:
+        pertoken = random_floats(choose(shape[-2], shape[:-1]), "f4", special=0.05)
+    requantised = dtype == "int8" or (dtype == "float16" and pertoken is None)
+    count = max(1, of_columns(shape[-1]))
+    if requantised and rng.random() < 0.5:
+        scale = random_words_of(shape[-1], dtype)
+    else:
+        scale = random_floats(count, "f4" if requantised else choose("f4", "u2"), size=1e-2, special=0.05)
+    if dtype == "int8" and rng.random() < 0.5:  # beside words too, where it changes nothing
+        offset = random_floats(choose(1, count), "f4", size=200.0, special=0.05)
+    if rng.random() < 0.6:
+        bias = random_integers(shape[-1], "i4")
+        bias = bias if requantised or dtype == "int32" else choose(bias, random_floats(shape[-1], special=0.05))
+        if len(shape) == 3 and rng.random() < 0.5:
+            bias = np.stack([np.roll(bias[None], n) for n in range(shape[0])])
+    others = {"scale": scale, "offset": offset, "pertoken_scale": pertoken, "bias": bias}
+    return RandomCall({"x1": given[0], "x2": given[1], **others}, {"dtype": dtype},
+                      {"y": quant_matmul(x1, x2, **others, dtype=dtype)})
 
 
 #: By the operator's name in the library.

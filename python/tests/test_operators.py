@@ -10,7 +10,7 @@ import numpy_operators as expected
 import pytest
 from numpy_operators import f4, random_floats, random_integers, rng
 from npuquant_facts.operators import OPERATORS, extents
-from random_calls import RANDOM_CALLS, choose, random_words_of
+from random_calls import RANDOM_CALLS, choose, random_quant_matmul
 
 PACKAGE = npuquant  # test_torch.py has its own functions called in place of the package's
 TRIALS = 150
@@ -81,15 +81,16 @@ def bits(array):
     return array.dtype.str, array.shape, array.tobytes()
 
 
-def assert_same(got, wanted):
-    assert type(got) is np.ndarray and got.flags.c_contiguous and got.flags.writeable
-    assert (got.dtype.str, got.shape, got.tobytes()) == bits(wanted)
+def as_tuple(results):
+    return results if isinstance(results, tuple) else (results,)
 
 
-def assert_all_same(got, wanted):
-    assert len(got) == len(wanted)
-    for one, other in zip(got, wanted):
-        assert_same(one, other)
+def assert_same(got, *wanted):
+    """The results of a call, one or several."""
+    assert len(as_tuple(got)) == len(wanted)
+    for one, other in zip(as_tuple(got), wanted):
+        assert type(one) is np.ndarray and one.flags.c_contiguous and one.flags.writeable
+        assert (one.dtype.str, one.shape, one.tobytes()) == bits(other)
 
 
 def in_any_layout(array):
@@ -144,15 +145,14 @@ def call_package(name, inputs, options):
     return getattr(npuquant, name)(*bound.args, **bound.kwargs)
 
 
-def check_random_calls(operator):
+def check_random_calls(operator, draw=None):
     name = next(each for each in (f"npu_{operator}", operator) if hasattr(PACKAGE, each))
     for _ in range(TRIALS):
-        inputs, options, results = RANDOM_CALLS[operator]()
+        inputs, options, results = (draw or RANDOM_CALLS[operator])()
         if operator == "anti_quant":
             dtype, number = ("quint4x2", 285) if inputs["x"].dtype == np.int32 else ("int8", 258)
             options = {**options, "src_dtype": choose(None, as_destination(dtype), number)}
-        got = call_package(name, inputs, options)
-        assert_all_same(got if isinstance(got, tuple) else (got,), results.values())
+        assert_same(call_package(name, inputs, options), *results.values())
 
 
 @pytest.mark.parametrize("operator", RANDOM_CALLS)
@@ -193,59 +193,8 @@ def test_shapes_follow_from_the_rows(operator):
 # ---- products ----
 
 
-def random_matrices(multiples=(1, 1)):
-    """With batch dimensions of all kinds that can be broadcast, and the shape of the product."""
-    rows, terms, columns = (int(extent) for extent in rng.integers(0 if rng.random() < 0.1 else 1, 9, size=3))
-    terms, columns = terms * multiples[0], columns * multiples[1]
-    batch = tuple(int(extent) for extent in rng.integers(1, 4, size=rng.integers(0, 4)))
-    batches = []
-    for _ in range(2):
-        ones = [1 if rng.random() < 0.3 else extent for extent in batch]
-        batches.append(tuple(ones[rng.integers(len(batch) + 1):] if rng.random() < 0.5 else ones))
-    x1, x2 = random_integers((*batches[0], rows, terms), "i1"), random_integers((*batches[1], terms, columns), "i1")
-    return x1, x2, (*np.broadcast_shapes(*batches), rows, columns)
-
-
-def pack_columns(values):
-    """Words of eight int4 that run along the columns: the transpose of words along the rows."""
-    return np.swapaxes(expected.pack(np.swapaxes(values, -1, -2)), -1, -2)
-
-
 def test_quant_matmul(backend, threads):
-    for _ in range(TRIALS):
-        kind = rng.choice(["int8", "int4, x2 along K", "int4, x2 along N"])
-        x1, x2, shape = random_matrices({"int8": (1, 1), "int4, x2 along K": (8, 1), "int4, x2 along N": (8, 8)}[kind])
-        given = x1, x2
-        if kind != "int8":
-            x1, x2 = x1 >> 4, x2 >> 4
-            # Without terms the shape is that of words along K.
-            given = expected.pack(x1), (expected.pack if "N" in kind and x1.shape[-1] > 0 else pack_columns)(x2)
-        dtype = str(rng.choice(["int8", "float16", "bfloat16", "float32", "int32"]))
-        pertoken = None
-        if dtype not in ("int8", "int32") and rng.random() < 0.6:
-            pertoken = random_floats(shape[-2] if rng.random() < 0.5 else shape[:-1], "f4", special=0.05)
-        requantised = dtype == "int8" or (dtype == "float16" and pertoken is None)
-        whole = requantised or dtype == "int32"
-        offset = None
-        if requantised and rng.random() < 0.5:
-            scale = random_words_of(shape[-1], dtype)
-        else:
-            count = shape[-1] if shape[-1] > 0 and rng.random() < 0.7 else 1
-            scale = random_floats(count, "f4" if requantised else choose("f4", "u2"), size=1e-2, special=0.05)
-        if dtype == "int8" and rng.random() < 0.5:  # beside words too, where it changes nothing
-            count = shape[-1] if shape[-1] > 0 and rng.random() < 0.5 else 1
-            offset = random_floats(count, "f4", special=0.05)
-        bias = None
-        if rng.random() < 0.6:
-            bias = random_integers(shape[-1], "i4")
-            bias = bias if whole else choose(bias, random_floats(shape[-1], special=0.05))
-            if len(shape) == 3 and rng.random() < 0.5:
-                bias = np.stack([bias[None]] + [np.roll(bias[None], n + 1) for n in range(shape[0] - 1)])
-        got = npuquant.npu_quant_matmul(
-            in_any_layout(given[0]), in_any_layout(given[1]), in_any_layout(scale), offset=in_any_layout(offset),
-            pertoken_scale=in_any_layout(pertoken), bias=in_any_layout(bias),
-            output_dtype=None if dtype == "int8" and rng.random() < 0.5 else as_destination(dtype))
-        assert_same(got, expected.quant_matmul(x1, x2, scale, offset, pertoken, bias, dtype))
+    check_random_calls("quant_matmul", random_quant_matmul)
 
 
 # ---- scatter ----
@@ -379,28 +328,24 @@ def test_large(backend, threads):
     x = random_floats((700, 2200), "f2")
     smooth = random_floats((3, 2200), "u2", special=0)
     ends = np.array([200, 200, 700])
-    for one, wanted in zip(npuquant.npu_dynamic_quant_asymmetric(x, smooth_scales=smooth, group_index=ends),
-                           expected.dynamic(x, smooth, ends, False, "int8")):
-        assert_same(one, wanted)
-    columns = random_floats((1500, 704), "u2", special=0).T
-    for one, wanted in zip(npuquant.npu_dynamic_quant_asymmetric(columns[:, :1496], dst_type="quint4x2",
-                                                                 quant_mode="pertensor"),
-                           expected.dynamic(columns[:, :1496], None, None, True, "quint4x2")):
-        assert_same(one, wanted)
+    columns = random_floats((1500, 704), "u2", special=0).T[:, :1496]
+    words = random_integers((700, 275), "i4")
+    scales, offsets = random_floats((2, 100, 2200), "u2", special=0)
+    x1, x2 = random_integers((700, 64), "i1"), random_integers((64, 2200), "i1")
+    assert_same(npuquant.npu_dynamic_quant_asymmetric(x, smooth_scales=smooth, group_index=ends),
+                *expected.dynamic(x, smooth, ends, False, "int8"))
+    assert_same(npuquant.npu_dynamic_quant_asymmetric(columns, dst_type="quint4x2", quant_mode="pertensor"),
+                *expected.dynamic(columns, None, None, True, "quint4x2"))
     assert_same(npuquant.npu_group_quant(x, smooth, ends, dst_dtype="quint4x2"),
                 expected.group_quant(x, smooth, ends, None, "quint4x2"))
     assert_same(npuquant.npu_quantize(x.T, smooth[1, :700], None, np.uint8),
                 expected.quantize(x.T, smooth[1, :700], None, 1, True, "uint8"))
-    for one, wanted in zip(npuquant.npu_dynamic_quant(x, smooth_scales=smooth, group_index=ends, scale_form="inverse"),
-                           expected.dynamic_quant(x, smooth, ends, False, "inverse", "int8")):
-        assert_same(one, wanted)
-    words = random_integers((700, 275), "i4")
+    assert_same(npuquant.npu_dynamic_quant(x, smooth_scales=smooth, group_index=ends, scale_form="inverse"),
+                *expected.dynamic_quant(x, smooth, ends, False, "inverse", "int8"))
     assert_same(npuquant.npu_anti_quant(words, smooth[0], offset=smooth[1], dst_dtype="bfloat16"),
                 expected.anti_quant(words, smooth[0], smooth[1], "bfloat16"))
-    scales, offsets = random_floats((2, 100, 2200), "u2", special=0)
     assert_same(npuquant.npu_anti_quant(words, scales, offset=offsets),
                 expected.anti_quant(words, scales, offsets, "float16"))
-    x1, x2 = random_integers((700, 64), "i1"), random_integers((64, 2200), "i1")
     assert_same(npuquant.npu_quant_matmul(x1, x2, smooth[0], pertoken_scale=f4(x[:, 0]), bias=smooth[1],
                                           output_dtype="float16"),
                 expected.quant_matmul(x1, x2, smooth[0], None, f4(x[:, 0]), smooth[1], "float16"))
@@ -485,11 +430,9 @@ def test_random_rows_of_fused_operators(rule, threads):
         ties = expected.as_dtype(steps * rng.choice(f4([1, .5, 2.25, 3.3]), (7, 1)), dtype)  # t is near x.5
         large = random_floats((40, 600), dtype, special=0)
         for v in (x, ties, large, large.T):
-            for got, wanted in zip(npuquant.row_quant(v, rule), expected.row_quant(v, rule)):
-                assert_same(got, wanted)
+            assert_same(npuquant.row_quant(v, rule), *expected.row_quant(v, rule))
     for shape in ((0, 3), (0, 0), (2, 0, 3)):
-        y, scale = npuquant.row_quant(np.zeros(shape, dtype), rule)
-        assert (y.shape, scale.shape, y.dtype, scale.dtype) == (shape, shape[:-1], np.int8, f4)
+        assert_same(npuquant.row_quant(np.zeros(shape, dtype), rule), np.zeros(shape, "i1"), np.zeros(shape[:-1], f4))
 
 
 def test_rows_that_are_refused():
@@ -560,8 +503,7 @@ def test_zero_strides():
 
 def test_the_other_name_of_x():
     x = random_floats((3, 8))
-    for one, wanted in zip(npuquant.npu_dynamic_quant_asymmetric(input=x), npuquant.npu_dynamic_quant_asymmetric(x)):
-        assert_same(one, wanted)
+    assert_same(npuquant.npu_dynamic_quant_asymmetric(input=x), *npuquant.npu_dynamic_quant_asymmetric(x))
 
 
 def test_round_mode_none_is_0():
@@ -604,21 +546,21 @@ CALLS = [
     lambda **out: npuquant.npu_anti_quant(INT8, X[0], **out),
     lambda **out: npuquant.npu_anti_quant(SUMS, X[0, :1], dst_dtype="float32", **out),
     lambda **out: npuquant.dequant(SUMS, X[0], X[1, :2], X[1], **out),
+    lambda **out: npuquant.dequant(SUMS, X[0], dtype="bfloat16", **out),
     lambda **out: npuquant.requant(SUMS, WORDS, SUMS[0], **out),
     lambda **out: npuquant.requant(SUMS, WORDS, dtype="float16", **out),
-]
-PRODUCT_CALLS = [
-    lambda **out: npuquant.npu_quant_matmul(INT8, INT8.T, X[0, 1:3], **out),
-    lambda **out: npuquant.npu_quant_matmul(INT8, INT8.T, X[0, 1:3], output_dtype="float32", **out),
-    lambda **out: npuquant.npu_quant_matmul(INT8, INT8.T, X[0, 1:3], bias=SUMS[0, :2], output_dtype="int32", **out),
-    lambda **out: npuquant.npu_quant_matmul(INT8[None], INT8.T, X[0, 1:3], bias=SUMS[None, :1, :2], **out),
-]
-DYNAMIC_CALLS = [
     lambda **out: npuquant.npu_dynamic_quant_asymmetric(X, **out),
     lambda **out: npuquant.npu_dynamic_quant_asymmetric(X, dst_type="quint4x2", quant_mode="pertensor", **out),
     lambda **out: npuquant.npu_dynamic_quant(X, **out),
     lambda **out: npuquant.npu_dynamic_quant(X, dst_type="uint8", **out),
     lambda **out: npuquant.npu_dynamic_block_quant(X, col_block_size=3, **out),
+]
+#: Whose shape the package computes.
+PRODUCT_CALLS = [
+    lambda **out: npuquant.npu_quant_matmul(INT8, INT8.T, X[0, 1:3], **out),
+    lambda **out: npuquant.npu_quant_matmul(INT8, INT8.T, X[0, 1:3], output_dtype="float32", **out),
+    lambda **out: npuquant.npu_quant_matmul(INT8, INT8.T, X[0, 1:3], bias=SUMS[0, :2], output_dtype="int32", **out),
+    lambda **out: npuquant.npu_quant_matmul(INT8[None], INT8.T, X[0, 1:3], bias=SUMS[None, :1, :2], **out),
 ]
 
 
@@ -628,60 +570,54 @@ def spread(array):
 
 
 @pytest.mark.parametrize("like", [np.empty_like, spread])
-def test_out(like, threads):
-    for call in CALLS + PRODUCT_CALLS:
-        wanted = call()
-        out = like(wanted)
-        assert call(out=out) is out
-        np.testing.assert_array_equal(out, wanted)
-    for call in DYNAMIC_CALLS:
-        wanted = call()
-        out = tuple(like(one) for one in wanted)
-        for got, mine, one in zip(call(out=out), out, wanted):
-            assert got is mine
-            np.testing.assert_array_equal(mine, one)
+@pytest.mark.parametrize("call", CALLS + PRODUCT_CALLS)
+def test_out(call, like, threads):
+    wanted = call()
+    out = tuple(map(like, as_tuple(wanted)))
+    got = as_tuple(call(out=out if isinstance(wanted, tuple) else out[0]))
+    assert len(got) == len(out) and all(one is mine for one, mine in zip(got, out))
+    for mine, one in zip(out, as_tuple(wanted)):
+        np.testing.assert_array_equal(mine, one)
 
 
-def test_out_that_does_not_fit():
-    for call in CALLS + PRODUCT_CALLS:
-        fits = call()
-        with pytest.raises(TypeError, match=rf"\Aout: is int16; expected {fits.dtype} \[\w+\]\Z"):
-            call(out=fits.astype(np.int16))
-        with pytest.raises(TypeError, match=r"\Aout: is list; expected a NumPy array or an object with __dlpack__ \[\w+\]\Z"):
-            call(out=fits.tolist())
-        for wrong in (np.empty((*fits.shape[:-1], fits.shape[-1] + 1), fits.dtype), np.empty((), fits.dtype)):
-            if call in PRODUCT_CALLS:
-                with pytest.raises(ValueError, match=r"\Aout: has the shape \(.*\); expected \(.*2, 2\) \[\w+\]\Z"):
-                    call(out=wrong)
-            else:
-                with pytest.raises(npuquant.NpuquantError, match="y: ") as caught:
-                    call(out=wrong)
-                assert caught.value.status == "NPUQ_ERROR_SHAPE"
-        before = fits.copy()
-        fits.flags.writeable = False
-        with pytest.raises(ValueError, match=r"\Aout: is read-only; expected an array that can be written to \[\w+\]\Z"):
-            call(out=fits)
-        np.testing.assert_array_equal(fits, before)
-    for call, outputs in zip(DYNAMIC_CALLS, ["three arrays, y, scale and offset"] * 2 + ["two arrays, y and scale"]):
-        y, scale, *offset = call()
-        for wrong in (y, (y, scale, *offset)[1:], [y, scale, *offset], (y, scale, *offset, y), (y, None, *offset)):
-            with pytest.raises(TypeError, match=rf"\Aout: is \w+; expected a tuple of {outputs} \[\w+\]\Z"):
-                call(out=wrong)
-        with pytest.raises(TypeError, match=r"\Aout: is float64; expected float32 \[\w+\]\Z"):
-            call(out=(y, scale.astype("f8"), *offset))
-    y, scale, _ = DYNAMIC_CALLS[0]()
-    with pytest.raises(npuquant.NpuquantError, match="offset: .*scale"):
-        DYNAMIC_CALLS[0](out=(y, scale, scale))
+def refused(says, call, out, error=TypeError):
+    with pytest.raises(error, match=rf"\Aout: {says} \[\w+\]\Z"):
+        call(out=out)
 
 
-def test_out_of_bfloat16():
-    wanted = npuquant.dequant(SUMS, X[0], dtype="bfloat16")
-    assert wanted.dtype == np.uint16
-    out = np.empty_like(wanted)
-    assert npuquant.dequant(SUMS, X[0], dtype="bfloat16", out=out) is out
-    np.testing.assert_array_equal(out, wanted)
-    with pytest.raises(TypeError, match=r"\Aout: is float16; expected bfloat16 \(or its bits as uint16\) \[\w+\]\Z"):
-        npuquant.dequant(SUMS, X[0], dtype="bfloat16", out=out.view(np.float16))
+@pytest.mark.parametrize("call", CALLS + PRODUCT_CALLS)
+def test_out_that_does_not_fit(call):
+    results = call()
+    y, *others = as_tuple(results)
+
+    def given(out):
+        """With the other results, if there are any."""
+        return (out, *others) if others else out
+
+    dtype = r"bfloat16 \(or its bits as uint16\)" if y.dtype == "u2" else y.dtype
+    refused(f"is int16; expected {dtype}", call, given(y.astype(np.int16)))
+    refused("is list; expected a NumPy array or an object with __dlpack__", call, given(y.tolist()))
+    for wrong in (np.empty((*y.shape[:-1], y.shape[-1] + 1), y.dtype), np.empty((), y.dtype)):
+        if call in PRODUCT_CALLS:
+            refused(r"has the shape \(.*\); expected \(.*2, 2\)", call, wrong, ValueError)
+        else:
+            with pytest.raises(npuquant.NpuquantError, match="y: ") as caught:
+                call(out=given(wrong))
+            assert caught.value.status == "NPUQ_ERROR_SHAPE"
+    before = y.copy()
+    y.flags.writeable = False
+    refused("is read-only; expected an array that can be written to", call, given(y), ValueError)
+    np.testing.assert_array_equal(y, before)
+    if y.dtype == "u2":
+        refused(f"is float16; expected {dtype}", call, y.view(np.float16))
+    if others:
+        names = "three arrays, y, scale and offset" if len(results) == 3 else "two arrays, y and scale"
+        for wrong in (y, results[1:], list(results), (*results, y), (y, None, *others[1:])):
+            refused(rf"is \w+; expected a tuple of {names}", call, wrong)
+        refused("is float64; expected float32", call, (before, others[0].astype("f8"), *others[1:]))
+    if len(others) == 2:
+        with pytest.raises(npuquant.NpuquantError, match="offset: .*scale"):
+            call(out=(before, others[0], others[0]))
 
 
 def test_out_in_the_memory_of_another_argument():
@@ -725,17 +661,12 @@ def test_empty():
     assert_same(npuquant.npu_quant_matmul(np.zeros((2, 0), "i1"), np.zeros((0, 3), "i1"), one,
                                           bias=np.array([0, 1, 2], "i4")),
                 np.array([[0, 1, 2]] * 2, "i1"))
-    y, scale = npuquant.npu_dynamic_quant(np.zeros((0, 4), np.float16))
-    assert_same(y, np.zeros((0, 4), "i1"))
-    assert_same(scale, np.zeros(0, f4))
+    none = np.zeros(0, f4)
+    assert_same(npuquant.npu_dynamic_quant(np.zeros((0, 4), np.float16)), np.zeros((0, 4), "i1"), none)
+    assert_same(npuquant.npu_dynamic_quant_asymmetric(np.zeros((0, 4), "f2")), np.zeros((0, 4), "i1"), none, none)
     for shape in ((3, 0), (0, 300)):
-        y, scale = npuquant.npu_dynamic_block_quant(np.zeros(shape, f4))
-        assert_same(y, np.zeros(shape, "i1"))
-        assert_same(scale, np.zeros((shape[0], -(-shape[1] // 128)), f4))
-    y, scale, offset = npuquant.npu_dynamic_quant_asymmetric(np.zeros((0, 4), np.float16))
-    assert_same(y, np.zeros((0, 4), "i1"))
-    assert_same(scale, np.zeros(0, f4))
-    assert_same(offset, np.zeros(0, f4))
+        assert_same(npuquant.npu_dynamic_block_quant(np.zeros(shape, f4)), np.zeros(shape, "i1"),
+                    np.zeros((shape[0], -(-shape[1] // 128)), f4))
 
 
 def test_results_belong_to_the_caller_alone(threads):
