@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import npuquant
+import numpy_operators as expected
 import pytest
 from npuquant import _native, _threads
 from npuquant._causes import reports as _report
@@ -21,26 +22,29 @@ def admission(actual, **kwargs):
     return _native.admission(kept[0].call, (actual,), 1)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "bits", "text"),
-    [
-        ("float32", 0x3DCCCCCD, "0.100000001 (0x3DCCCCCD)"),
-        ("float32", 0x80000000, "-0 (0x80000000)"),
-        ("float32", 0x7FC00000, "nan (0x7FC00000)"),
-        ("float32", 0xFFC00000, "-nan (0xFFC00000)"),
-        ("float16", 0x2E66, "0.099976 (0x2E66)"),
-        ("float16", 0xFC00, "-inf (0xFC00)"),
-        ("bfloat16", 0x3DCD, "0.1001 (0x3DCD)"),
-        ("int8", 0xFF, "-1"),
-        ("uint8", 0xFF, "255"),
-        ("int32", 0x80000000, "-2147483648"),
-        ("quint4x2", 0x8, "-8"),
-        ("int64", 1 << 46, "0x0000400000000000"),
-        ("uint64", 2**64 - 1, "0xFFFFFFFFFFFFFFFF"),
-    ],
-)
+@pytest.mark.parametrize(("dtype", "bits", "text"), [
+    ("int8", 0xFF, "-1"), ("uint8", 0xFF, "255"), ("int32", 0x80000000, "-2147483648"), ("quint4x2", 0xF, "-1"),
+    ("quint4x2", 7, "7"), ("quint4x2", 8, "-8"), ("int64", 2**64 - 1, "0xFFFFFFFFFFFFFFFF"),
+    ("int64", 1 << 46, "0x0000400000000000"), ("uint64", 2**64 - 1, "0xFFFFFFFFFFFFFFFF"),
+    ("uint64", 0x1F, "0x000000000000001F"), ("float32", 0x3DCCCCCD, "0.100000001 (0x3DCCCCCD)"),
+    ("float32", 0x80000000, "-0 (0x80000000)"), ("float32", 1, "1.40129846e-45 (0x00000001)"),
+    ("float32", 0x7F7FFFFF, "3.40282347e+38 (0x7F7FFFFF)"), ("float16", 0x2E66, "0.099976 (0x2E66)"),
+    ("float16", 0xFC00, "-inf (0xFC00)"), ("float16", 1, "5.9605e-08 (0x0001)"),
+    ("bfloat16", 0x3DCD, "0.1001 (0x3DCD)"), ("bfloat16", 0x47C3, "9.984e+04 (0x47C3)"), ("float32", 0x7FC00000, "nan (0x7FC00000)"),
+    ("float32", 0xFFC00000, "-nan (0xFFC00000)"), ("float32", 0x7F800001, "nan (0x7F800001)"),
+    ("float16", 0xFE00, "-nan (0xFE00)"), ("bfloat16", 0xFFC0, "-nan (0xFFC0)"),
+])
 def test_values(dtype, bits, text):
     assert _report.format_value(dtype, bits) == text
+
+
+@pytest.mark.parametrize(("dtype", "digits"), [("float16", 5e-5), ("bfloat16", 5e-4)])
+def test_values_of_16_bits(dtype, digits):
+    bits = np.arange(0, 2**16, 7, dtype="u2")
+    shown = [_report.format_value(dtype, word).split() for word in bits.tolist()]
+    assert [word for _, word in shown] == [f"(0x{word:04X})" for word in bits]
+    values = expected.floats(bits.view("f2") if dtype == "float16" else bits).astype("f8")
+    np.testing.assert_allclose([float(value) for value, _ in shown], values, rtol=digits, atol=0)
 
 
 def test_admission():
@@ -284,29 +288,37 @@ def test_words(actual, call, words):
     assert found.to_dict()["remainder"]["clues"][:len(words)] == [text for text, *_ in words]
 
 
-#: A dump for each verdict; two for "explained", as a finding may be what the dump holds.
-VERDICTS = [
-    ("equal", "", RIGHT, CALL),
-    ("explained", "floor", FLOORS, quantize(EIGHTHS)),
-    ("explained", "stride", written(64, 0), quantize(NOISE.astype(np.float32))),
-    ("admissible", "quotient one unit lower", RIGHT - np.int8([1, 0, 0, 0]), CALL),
-    ("possible", "floor", changed(ROUNDED, np.s_[:1], value=FLOORS[:1])[:1], quantize(EIGHTHS[:1])),
-    ("partly", "floor", changed(FLOORS, (6, 5)), quantize(EIGHTHS)),
-    ("none", "", OTHER, quantize(NOISE.astype(np.float32))),
-]
+#: A dump for each verdict, and what the rule compares last, which decides; two for "explained", as a finding may be
+#: what the dump holds.
+EACH_VERDICT = pytest.mark.parametrize(("verdict", "name", "actual", "call", "decision"), [
+    ("equal", "", RIGHT, CALL, "Nothing differs."),
+    ("explained", "floor", FLOORS, quantize(EIGHTHS), "Its score, {score}, is at least 20."),
+    ("explained", "stride", written(64, 0), quantize(NOISE.astype(np.float32)), "Its score, {score}, is at least 20."),
+    ("admissible", "quotient one unit lower", RIGHT - np.int8([1, 0, 0, 0]), CALL,
+     "No more quotients moved than a device moves."),
+    ("possible", "floor", changed(ROUNDED, np.s_[:1], value=FLOORS[:1])[:1], quantize(EIGHTHS[:1]),
+     "Its score, {score}, is less than 20."),
+    ("partly", "floor", changed(FLOORS, (6, 5)), quantize(EIGHTHS),
+     "Its score, {score}, is at least 30. A device without a mistake cannot give this dump. "
+     "The weight of another cause that agrees so far, {other}, is less than -10."),
+    ("none", "", OTHER, quantize(NOISE.astype(np.float32)), "No finding is left to weigh."),
+])
 
 
-@pytest.mark.parametrize(("verdict", "name", "actual", "call"), VERDICTS)
-def test_html(verdict, name, actual, call):
+@EACH_VERDICT
+def test_verdicts(verdict, name, actual, call, decision):
     found = npuquant.diagnose(actual, *call)
     heads = re.findall("<tr><th>step</th>(.*?)</tr>", found._repr_html_())
     beside = f"<th>{name}</th>" if name not in ("", "stride") else ""
     assert found.verdict == verdict
     assert heads == [f"<th>definition</th>{beside}<th>actual</th>"] * (verdict != "equal")
+    score, rivals = (found.findings[0].weight["score"] if found.findings else 0), found._facts["rivals"]
+    words = " ".join(found.explain_verdict().split(f"The verdict is {verdict}:")[1].split())
+    assert words.endswith(decision.format(score=score, other=f"{(rivals or {}).get('other_cause', 0):.1f}"))
 
 
-@pytest.mark.parametrize(("verdict", "name", "actual", "call"), VERDICTS)
-def test_fields(verdict, name, actual, call):
+@EACH_VERDICT
+def test_fields(verdict, name, actual, call, decision):
     """docs/tool.md says which fields each verdict has, and what they hold."""
     page = (pathlib.Path(__file__).parents[2] / "docs" / "tool.md").read_text(encoding="utf-8")
     table = page.split("#### Fields of each verdict")[1].split("\n|---|---|---|---|\n")[1].split("\n\n")[0]
@@ -323,27 +335,6 @@ def test_fields(verdict, name, actual, call):
     assert verdict != "admissible" or f"`{name}`" in row[3]
     is_possible = found.admissible is not None and found.admissible.verdict == "admissible"
     assert (said["device_weight"] is not None) == is_possible
-
-
-#: What the rule compares last, which decides.
-DECISIONS = {
-    ("equal", ""): "Nothing differs.",
-    ("explained", "floor"): "Its score, {score}, is at least 20.",
-    ("explained", "stride"): "Its score, {score}, is at least 20.",
-    ("admissible", "quotient one unit lower"): "No more quotients moved than a device moves.",
-    ("possible", "floor"): "Its score, {score}, is less than 20.",
-    ("partly", "floor"): "Its score, {score}, is at least 30. A device without a mistake cannot give this dump. "
-                         "The weight of another cause that agrees so far, {other}, is less than -10.",
-    ("none", ""): "No finding is left to weigh.",
-}
-
-
-@pytest.mark.parametrize(("verdict", "name", "actual", "call"), VERDICTS)
-def test_decisions(verdict, name, actual, call):
-    found = npuquant.diagnose(actual, *call)
-    score, rivals = (found.findings[0].weight["score"] if found.findings else 0), found._facts["rivals"]
-    words = " ".join(found.explain_verdict().split(f"The verdict is {verdict}:")[1].split())
-    assert words.endswith(DECISIONS[verdict, name].format(score=score, other=f"{(rivals or {}).get('other_cause', 0):.1f}"))
 
 
 ROWS = (np.random.default_rng(5).normal(size=(12, 64)) * np.linspace(1, 3, 12)[:, None]).astype(np.float32)
