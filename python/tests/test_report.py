@@ -30,7 +30,8 @@ def admission(actual, **kwargs):
     ("float32", 0x80000000, "-0 (0x80000000)"), ("float32", 1, "1.40129846e-45 (0x00000001)"),
     ("float32", 0x7F7FFFFF, "3.40282347e+38 (0x7F7FFFFF)"), ("float16", 0x2E66, "0.099976 (0x2E66)"),
     ("float16", 0xFC00, "-inf (0xFC00)"), ("float16", 1, "5.9605e-08 (0x0001)"),
-    ("bfloat16", 0x3DCD, "0.1001 (0x3DCD)"), ("bfloat16", 0x47C3, "9.984e+04 (0x47C3)"), ("float32", 0x7FC00000, "nan (0x7FC00000)"),
+    ("bfloat16", 0x3DCD, "0.1001 (0x3DCD)"), ("bfloat16", 0x47C3, "9.984e+04 (0x47C3)"),
+    ("float32", 0x7FC00000, "nan (0x7FC00000)"),
     ("float32", 0xFFC00000, "-nan (0xFFC00000)"), ("float32", 0x7F800001, "nan (0x7F800001)"),
     ("float16", 0xFE00, "-nan (0xFE00)"), ("bfloat16", 0xFFC0, "-nan (0xFFC0)"),
 ])
