@@ -294,7 +294,10 @@ def _block(columns: Any, round_mode: Any, row_block_size: Any, dst_type_max: Any
     _only("round_mode", round_mode, "rint")
     _only("row_block_size", row_block_size, 1)
     _only("dst_type_max", dst_type_max, 0.0)
-    return max(index(columns), 1) if hasattr(columns, "__index__") else 1
+    try:
+        return max(index(columns), 1)
+    except TypeError:
+        return 1
 
 
 @names_operator
