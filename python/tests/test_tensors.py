@@ -166,7 +166,7 @@ def destinations():
 
 
 @pytest.mark.parametrize("dtype", ["float32", np.float16, float, "float64", np.uint16, 2, 7, 99, True, [], "rubbish",
-                                   "i4,i4", "i4,(", object(), None])
+                                   "i4,i4", "i4,(", object(), None, "int", "int8", np.float32])
 def test_other_destinations_are_refused(dtype):
     """With a list of those that there are."""
     for argument, wanted, call in destinations():
