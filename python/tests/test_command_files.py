@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import errno
+import functools
 import gzip
 import io
 import os
@@ -338,39 +339,38 @@ def test_archives_of_elements_are_not_opened():
 # ---- stdin ----
 
 
-def run(script, *words, **options):
-    """Runs a script that has the module, as the command does."""
-    start = ("import sys, signal, numpy as np, npuquant_cli.files as files\n"
-             "from npuquant_cli.errors import CommandError, print_text\n"
-             "for name in ('SIGINT', 'SIGPIPE'): signal.signal(getattr(signal, name), signal.SIG_DFL)\n")
-    words = [sys.executable, "-c", start + script, *words]
-    environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(files.__file__))}
-    environment.pop("PYTHONUNBUFFERED", None)
-    return subprocess.run(words, stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, check=False,
-                          timeout=60, env=environment, **options)
+@pytest.fixture
+def stdin():
+    """Puts a file in place of stdin; None closes it."""
+    before = os.dup(0)
+    yield lambda file: os.close(0) if file is None else os.dup2(file.fileno(), 0)
+    os.dup2(before, 0)
+    os.close(before)
 
 
-LOAD = """
-try: file = files.load(sys.argv[1]); print(file.path, file.array.tolist(), file.mapped is not None)
-except CommandError as error: print(error)
-"""
-
-
-def test_stdin():
-    np.save("x.npy", X[0])
+@pytest.mark.parametrize("path, kind, begin", [
+    ("-", "npy", b""), ("-", "npy", b"read before"), ("-:x", "npz", b""), ("-:f4:4", "bin", b""),
+])
+def test_stdin(path, kind, begin, stdin):
+    """A pipe, and a file, of which a program before this one may have read a part."""
     np.savez("x.npz", x=X[0], s=X)
-    whole = "stdin [0.0, 1.0, 2.0, 3.0]"
-    assert run(LOAD, "-", input=read("x.npy")).stdout.decode() == f"{whole} False\n"
-    with open("x.npy", "rb") as regular:
-        assert run(LOAD, "-", stdin=regular).stdout.decode() == f"{whole} True\n"
-    write("behind.npy", b"read before" + read("x.npy"))
-    with open("behind.npy", "rb", buffering=0) as regular:  # only the rest is the file
-        regular.read(len("read before"))
-        assert run(LOAD, "-", stdin=regular).stdout.decode() == f"{whole} False\n"
-    assert run(LOAD, "-:x", input=read("x.npz")).stdout.decode() == "-:x [0.0, 1.0, 2.0, 3.0] False\n"
-    assert run(LOAD, "-:f4:2", input=bytes(8)).stdout.decode() == "-:f4:2 [0.0, 0.0] False\n"
-    assert run(LOAD, "-", input=b"").stdout.startswith(b"stdin: not a .npy file")
-    assert run(LOAD, "-", preexec_fn=lambda: os.close(0)).stdout == b"stdin: Bad file descriptor\n"
+    data = {"npy": saved(X[0]), "npz": read("x.npz"), "bin": X[0].tobytes()}[kind]
+    write("x", begin + data)
+    with open("x", "rb", buffering=0) as regular, fifo(data) as name, open(name, "rb") as pipe:
+        regular.read(len(begin))
+        for given, is_mapped in (regular, begin == b""), (pipe, False):
+            stdin(given)
+            file = files.load(path)
+            assert (file.path, file.mapped is not None) == ("stdin" if path == "-" else path, is_mapped)
+            assert_loaded(file, X[0], "float32", "f4")
+
+
+def test_stdin_that_is_refused(stdin):
+    with open(os.devnull, "rb") as empty:
+        stdin(empty)
+    assert refused("-").startswith("stdin: not a .npy file")
+    stdin(None)
+    assert refused("-") == "stdin: Bad file descriptor"
 
 
 # ---- inputs that change ----
@@ -567,6 +567,18 @@ def test_names_of_types():
 # ---- writing ----
 
 
+def run(script, *words, **options):
+    """Runs a script that has the module, as the command does."""
+    start = ("import sys, signal, numpy as np, npuquant_cli.files as files\n"
+             "from npuquant_cli.errors import CommandError, print_text\n"
+             "for name in ('SIGINT', 'SIGPIPE'): signal.signal(getattr(signal, name), signal.SIG_DFL)\n")
+    words = [sys.executable, "-c", start + script, *words]
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(files.__file__))}
+    environment.pop("PYTHONUNBUFFERED", None)
+    return subprocess.run(words, stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, check=False,
+                          timeout=60, env=environment, **options)
+
+
 OUTPUTS = """
 with files.Outputs() as outputs:
     try:
@@ -711,19 +723,18 @@ def test_leaving_without_commit():
     (("link", "y"), "y: named for two outputs"), (("there/y", "y"), "y: named for two outputs"),
     (("-", "-"), "-: named for two outputs"), (("-", "/dev/stdout"), "/dev/stdout: named for two outputs"),
     (("y", "."), ".: cannot be written: it is neither a file, a pipe nor a character device"),
+    (("y", "s"), False), (("-", "s"), True), (("y", "/dev/stdout"), True), (("/dev/null", "/dev/null"), False),
+    ((), False),
 ])
-def test_paths_that_are_refused(paths, says):
+def test_paths(paths, says):
+    """Whether one is stdout, or what is said of them."""
     os.symlink("y", "link")
     os.symlink(".", "there")
-    with pytest.raises(CommandError) as caught:
-        files.check_outputs(dict(zip(("y", "scale"), paths)))
-    assert str(caught.value) == says
-
-
-@pytest.mark.parametrize("paths, takes", [(("y", "s"), False), (("-", "s"), True), (("y", "/dev/stdout"), True),
-                                          (("/dev/null", "/dev/null"), False), ((), False)])
-def test_paths(paths, takes):
-    assert files.check_outputs(dict(zip(("y", "scale"), paths))) is takes
+    try:
+        said = files.check_outputs(dict(zip(("y", "scale"), paths)))
+    except CommandError as error:
+        said = str(error)
+    assert said == says
 
 
 # ---- streams ----
@@ -784,39 +795,34 @@ with files.Outputs() as outputs:
     outputs.commit()
 sys.exit(3)
 """
-ENDING = [number.name for number in files._ENDING]
+RAISE = "signal.raise_signal(signals[0])"
+RAISING = f"""
+class Raising:
+    def __array__(self, *types, **options): {RAISE}; return np.ones(3)
+"""
+WRITING = "outputs.add('s', Raising())"
+BETWEEN = f"""outputs.add('s', np.zeros(3)); import os; replace = os.replace
+    os.replace = lambda *paths: ({RAISE}, replace(*paths))"""
 
 
-@pytest.mark.parametrize("name", ENDING)
-@pytest.mark.parametrize("wait", ["signal.raise_signal(signals[0])", "outputs.add('s', Raising())"])
-def test_signals(name, wait):
-    """They end the program with temporary files, and in the middle of writing one."""
-    write("y", b"before")
-    raising = ("class Raising:\n    def __array__(self, *types, **options):\n"
-               "        signal.raise_signal(signals[0]); return np.ones(3)\n")
-    done = run(raising + WAIT.format(wait=wait), name, preexec_fn=default_signals)
-    assert (done.returncode, done.stderr) == (-getattr(signal, name), b"")
-    assert (names(), read("y")) == (["y"], b"before")
-
-
-def default_signals():
+def with_signals(action):
+    """What a process does before it runs the script."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for number in files._ENDING:
-        signal.signal(number, signal.SIG_DFL)
+        signal.signal(number, action)
 
 
-def test_signals_between_outputs():
-    """All outputs have their names."""
-    wait = ("outputs.add('s', np.zeros(3)); import os; replace = os.replace\n"
-            "    os.replace = lambda *paths: (signal.raise_signal(signals[0]), replace(*paths))")
-    done = run(WAIT.format(wait=wait), "SIGTERM", preexec_fn=default_signals)
-    assert (done.returncode, done.stderr, names()) == (-signal.SIGTERM, b"", ["s", "y"])
-
-
-def test_ignored_signals():
-    ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    done = run(WAIT.format(wait="signal.raise_signal(signals[0])"), "SIGHUP", preexec_fn=ignore)
-    assert (done.returncode, done.stderr, names()) == (3, b"", ["y"])
+@pytest.mark.parametrize("name, action, wait, left", [
+    # With temporary files, and in the middle of writing one.
+    *((number.name, signal.SIG_DFL, wait, []) for number in files._ENDING for wait in (RAISE, WRITING)),
+    # Between two outputs: all have their names.
+    ("SIGTERM", signal.SIG_DFL, BETWEEN, ["s", "y"]), ("SIGHUP", signal.SIG_IGN, RAISE, ["y"]),
+])
+def test_signals(name, action, wait, left):
+    write("y", b"before")
+    done = run(RAISING + WAIT.format(wait=wait), name, preexec_fn=functools.partial(with_signals, action))
+    assert (done.returncode, done.stderr) == (3 if action == signal.SIG_IGN else -getattr(signal, name), b"")
+    assert (names(), read("y") == b"before") == (left or ["y"], not left)
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
