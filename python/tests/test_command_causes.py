@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import types
 
@@ -15,7 +16,7 @@ import npuquant
 import numpy as np
 import numpy_operators as expected
 import pytest
-from command_inputs import FULL, assert_saved, save
+from command_inputs import FULL, assert_saved, save, write
 from npuquant_cli import options
 from numpy_operators import f4, rng
 from test_diagnose import device_results
@@ -45,10 +46,23 @@ DIVIDING = ("quantize", "dynamic-quant", "dynamic-block-quant")
 pytestmark = pytest.mark.usefixtures("folder")
 
 
+def contents(folder):
+    return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
+
+
+MADE = {}  # hard inputs by their form, which are the same each time
+
+
 def make(run, form, folder="."):
     """Makes hard inputs. Returns the manifest, the words of the call, and those that name its results."""
-    run("hard-inputs", *form.split(), "-o", folder, "-q")
-    manifest = json.loads(pathlib.Path(folder, "manifest.json").read_text())
+    if form not in MADE:
+        run("hard-inputs", *form.split(), "-o", "made", "-q")
+        MADE[form] = contents("made")
+        shutil.rmtree("made")
+    os.makedirs(folder, exist_ok=True)
+    for name, data in MADE[form].items():
+        write(os.path.join(folder, name), data)
+    manifest = json.loads(MADE[form]["manifest.json"])
     words = manifest["diagnose"].split()
     end = words.index("--expect")
     assert words[:3] == ["npuquant", "diagnose", manifest["operator"]]
@@ -317,10 +331,6 @@ def test_types_and_shapes(run):
     assert manifest["arguments"] == {"axis": -1, "div_mode": False, "dtype": "quint4x2"}
 
 
-def contents(folder):
-    return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
-
-
 def test_seed(run):
     for folder, seed in (("a", 1), ("b", 2), ("c", 9223372036854775807)):
         manifest, _, _ = make(run, f"{CASES[0][1]} --seed {seed}", folder)
@@ -413,16 +423,11 @@ def test_folders_that_cannot_be_made(out, why, refused):
     refused("hard-inputs", *FORM, "-o", out, says=f"npuquant: {out}: cannot be made: {why}\n")
 
 
-def test_a_folder_in_place_of_a_result(refused):
-    os.makedirs("hard/y.npy")
-    refused("hard-inputs", *FORM, "-o", "hard", "--run", "true", says="npuquant: hard/y.npy: cannot be written: ")
-    assert os.listdir("hard") == ["y.npy"]
-
-
-def test_a_file_in_the_way(refused):
+@pytest.mark.parametrize(("name", "words"), [("y.npy", ["--run", "true"]), ("manifest.json", [])])
+def test_a_folder_in_place_of_a_file(name, words, refused):
     """All files of hard inputs are new, or none."""
-    os.makedirs("hard/manifest.json")
+    os.makedirs(f"hard/{name}")
     pathlib.Path("hard/x.npy").write_text("before")
-    refused("hard-inputs", *FORM, "-o", "hard", says="npuquant: hard/manifest.json: cannot be written: ")
-    assert sorted(os.listdir("hard")) == ["manifest.json", "x.npy"]
+    refused("hard-inputs", *FORM, "-o", "hard", *words, says=f"npuquant: hard/{name}: cannot be written: ")
+    assert sorted(os.listdir("hard")) == sorted([name, "x.npy"])
     assert pathlib.Path("hard/x.npy").read_text() == "before"
