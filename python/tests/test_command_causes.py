@@ -344,7 +344,7 @@ def test_seed(run):
 def test_what_is_said_of_the_mistakes(run):
     assert re.fullmatch(r"hard: (\d+) of \1 mistakes that are possible in this call change its results\n",
                         run("hard-inputs", *FORM, "-o", "hard"))
-    text = run("hard-inputs", "quantize", "--shape", "1", "-o", "one")
+    text = run("hard-inputs", "trans-quant-param", "--shape", "1", "-o", "one")
     mistakes = json.loads(pathlib.Path("one/manifest.json").read_text())["mistakes"]
     first, *lines = text.splitlines()
     assert first == (f"one: {sum(entry['elements'] > 0 for entry in mistakes)} of {len(mistakes)} mistakes that are "
