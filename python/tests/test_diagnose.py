@@ -26,6 +26,7 @@ from npuquant_cli.files import Tensor
 from npuquant_facts import operators
 from numpy_operators import f4
 from test_tensors import Forwarder, Producer
+from test_verdicts import moved
 
 OPERATORS = {name: getattr(npuquant, name) for name in _diagnosis._steps()}
 #: On hard inputs.
@@ -858,12 +859,6 @@ def test_hypotheses():
 # ---- rows of fused operators ----
 
 
-def beside(quotient):
-    """The float32 below or above, at random; 0, infinities and NaN have none."""
-    moved = np.nextafter(quotient, expected.rng.choice(f4([-np.inf, np.inf]), quotient.shape))
-    return np.where(np.isfinite(quotient) & (quotient != 0), moved, quotient)
-
-
 @pytest.mark.parametrize("rule", expected.ROW_RULES)
 def test_rows_of_devices(rule):
     """One quotient for a row, which swiglu returns and add_rms_norm inverts, or one for each element."""
@@ -872,7 +867,7 @@ def test_rows_of_devices(rule):
     if rule == "grouped_swiglu":
         assert npuquant.diagnose(right, *call).admissible is None
         return
-    y, scale = expected.row_quant(values, rule, beside)
+    y, scale = expected.row_quant(values, rule, lambda quotients: moved(quotients, 1, expected.rng))
     found = npuquant.diagnose((y, scale), *call).admissible
     by_element = rule == "dequant_swiglu" or rule.startswith("moe")
     assert (found.unit, found.units, found.wrong) == (("element", y.size, 0) if by_element else ("row", 64, 0))
@@ -922,10 +917,7 @@ def device_results(share):
     random = np.random.default_rng(9)
     scales = (random.random(64) + 0.5).astype(f4)
     values = (random.integers(-200, 200, (48, 64)) * f4(0.5) * scales).astype(f4)
-    quotients = values / scales
-    beside = np.nextafter(quotients, np.where(random.random(values.shape) < 0.5, f4(-np.inf), f4(np.inf)))
-    moved = np.where((random.random(values.shape) < share) & (quotients != 0), beside, quotients)
-    return np.rint(moved).astype("i1"), ("npu_quantize", values, scales, None, "int8")
+    return np.rint(moved(values / scales, share, random)).astype("i1"), ("npu_quantize", values, scales, None, "int8")
 
 
 def test_within_the_devices_division():

@@ -5,6 +5,7 @@ import numpy as np
 import numpy_operators as expected
 import pytest
 from numpy_operators import f4
+from test_report import changed, written
 
 HALVES = "half-away", "half-added-away"
 
@@ -70,9 +71,10 @@ def test_m_127_is_commoner_than_float64():
 
 
 def moved(quotients, share, rng):
-    """Some quotients one unit off; 0 stays."""
+    """Some quotients one unit off; 0, infinities and NaN stay."""
     beside = np.nextafter(quotients, np.where(rng.random(quotients.shape) < 0.5, f4(-np.inf), f4(np.inf)))
-    return np.where((rng.random(quotients.shape) < share) & (quotients != 0), beside, quotients)
+    moves = (rng.random(quotients.shape) < share) & np.isfinite(quotients) & (quotients != 0)
+    return np.where(moves, beside, quotients)
 
 
 def device_dump(rng, share):
@@ -132,47 +134,30 @@ def test_a_device_moves_few_ties():
 # ---- what the dump holds ----
 
 
-def held(name, right):
-    """The right results, but for what the name says."""
-    y = right.copy()
-    if name == "constant":
-        y[2:6, 4:36] = 7
-    elif name == "constant-rows":
-        y[3] = -128
-    elif name == "clamped":
-        y = np.clip(right, -20, 25)
-    elif name == "rows-elsewhere":
-        y[3] = right[1]
-    else:
-        padded = np.zeros((len(right), 64), "i1")
-        padded[:, :right.shape[1]] = right
-        y = padded.reshape(-1)[:right.size].reshape(right.shape)
-    return y
+NORMAL = (np.random.default_rng(2).normal(size=(64, 40)) * 20).astype(f4)
+HELD = "npu_quantize", NORMAL, np.ones(1, f4), None, "int8", -1, False
+KEPT = npuquant.npu_quantize(*HELD[1:])
 
 
-@pytest.mark.parametrize(("name", "says"), [
-    ("constant", "y is 7 in every element that differs"),
-    ("clamped", "y is never less than -20 or more than 25, and just that where it should be"),
-    ("constant-rows", "in y row 3 of 64 is a row of -128"),
-    ("rows-elsewhere", "in y row 3 holds row 1"),
-    ("stride", "in y rows lie 64 apart and not 40"),
+@pytest.mark.parametrize(("name", "actual", "says"), [
+    ("constant", changed(KEPT, np.s_[2:6, 4:36], value=7), "y is 7 in every element that differs"),
+    ("clamped", np.clip(KEPT, -20, 25), "y is never less than -20 or more than 25, and just that where it should be"),
+    ("constant-rows", changed(KEPT, 3, value=-128), "in y row 3 of 64 is a row of -128"),
+    ("rows-elsewhere", changed(KEPT, 3, value=KEPT[1]), "in y row 3 holds row 1"),
+    ("stride", written(64, 0, KEPT), "in y rows lie 64 apart and not 40"),
 ])
-def test_what_the_dump_holds(name, says):
-    x = (np.random.default_rng(2).normal(size=(64, 40)) * 20).astype(f4)
-    call = "npu_quantize", x, np.ones(1, f4), None, "int8", -1, False
-    right = npuquant.npu_quantize(*call[1:])
-    found = npuquant.diagnose(held(name, right), *call)
+def test_what_the_dump_holds(name, actual, says):
+    found = npuquant.diagnose(actual, *HELD)
     assert (found.verdict, found.findings[0].name, len(found.first_place)) == ("explained", name, 1)
     text = " ".join(str(found).split())
     assert f" {name}: the kernel leaves this: {says}. " in text and " What differs: " in text
     assert found.findings[0].explained == found.results[0].differing == found.to_dict()["remainder"]["y"]
-    few = right.copy()
-    few[0, :9] = 126  # may be chance
-    found = npuquant.diagnose(few, *call)
+
+
+def test_what_may_be_chance_or_saturation():
+    found = npuquant.diagnose(changed(KEPT, np.s_[0, :9], value=126), *HELD)
     assert (found.verdict, found.findings[0].name) == ("possible", "constant")
-    y = right.copy()
-    y[2:6, 4:36] = 127  # a mistake that saturates may do so
-    assert npuquant.diagnose(y, *call).verdict == "none"
+    assert npuquant.diagnose(changed(KEPT, np.s_[2:6, 4:36], value=127), *HELD).verdict == "none"
 
 
 @pytest.mark.parametrize(("kind", "one"), [("float16", 0x3C00), ("bfloat16", 0x3F80)])
