@@ -5,6 +5,7 @@ import gc
 import html
 import itertools
 import json
+import os
 import re
 import sys
 import threading
@@ -350,10 +351,12 @@ def fewer(results):
 
 @pytest.mark.parametrize("operator", [name for name, facts in operators.OPERATORS.items() if len(facts.results) > 1])
 def test_more_results_are_no_worse(operator):
-    """What y alone names is named with the scales of the same kernel, too, also if the first row is right."""
+    """What y alone names is named with the scales of the same kernel, too, also if the first row is right. A quarter
+    of the mistakes, by the seed; the suite diagnosis has all."""
     call = Call(operator, (16, 40))
     right = run(call, set())
-    for mistake in call.mistakes:
+    every = 1 if "NPUQ_TEST_TIMES" in os.environ else 4
+    for mistake in list(call.mistakes)[expected.SEED % every::every]:
         wrong = run(call, {mistake})
         first_right = {name: np.concatenate([right[name][:1], array[1:]]) for name, array in wrong.items()}
         alone, *others = fewer(wrong)
