@@ -2,6 +2,7 @@
 """Sphinx makes the site from the pages as a forge shows them, and from what Doxygen reads in the headers. Its source is
 a folder of the build, with links to the pages, and with the API and pictures that prepare() makes. A page's line that
 ends with the comment `site: ...` is for readers of the forge: the site has in its place what the comment says."""
+import functools
 import json
 import pathlib
 import re
@@ -94,6 +95,7 @@ def prepare(app, config):
             (folder / f"api/{group}.md").write_text(page, encoding="utf-8")
 
 
+@functools.lru_cache(maxsize=None)
 def hypotheses(app):
     """The cells of the table. quant-matmul shares the hypotheses of dequant and requant, and has others."""
     command = [pathlib.Path(app.srcdir).parent / "npuquant", "hypotheses", "--json"]

@@ -113,7 +113,8 @@ def check_hard_inputs(arguments: argparse.Namespace, required: Sequence[str]) ->
             raise CommandError(f"--without: {name} is required")
     if math.prod(shape) > MOST_VALUES:
         raise CommandError(f"--shape: has more values than {MOST_VALUES}; expected fewer")
-    elements = max(TYPES[name].elements for name in (arguments.type.get("x"), arguments.dtype, "int8") if name in TYPES)
+    given = (arguments.type.get("x"), arguments.dtype)
+    elements = max((TYPES[name].elements for name in given if name in TYPES), default=1)
     if shape[-1] % elements != 0:
         raise CommandError(f"--shape: dimension {len(shape) - 1} is {shape[-1]}; expected a multiple of {elements}, "
                            "as words hold eight int4")

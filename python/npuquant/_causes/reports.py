@@ -38,7 +38,6 @@ def _plural(count: int, unit: str) -> str:
 # ---- values ----
 
 
-
 def format_value(dtype: str, bits: int) -> str:
     """An element of a result: an integer; a float with its bits; a word's bits."""
     kind = TYPES["int64" if dtype == "count" else dtype]
