@@ -71,7 +71,7 @@ void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_argu
 
         kernels->range[id.x](&a->block, &params);
     } else {
-        const npuq_steps steps = id.kind == VECTOR ? (a->step > 0 ? NPUQ_BY_COLUMN : NPUQ_SCALE_BY_COLUMN)
+        const npuq_steps steps = id.kind == VECTOR ? (a->step > 0 && a->offset ? NPUQ_BY_COLUMN : NPUQ_SCALE_BY_COLUMN)
                                                    : (a->step > 0 ? NPUQ_BY_ROW : NPUQ_ONE);
         const npuq_quant_params params = {a->scale,          a->offset, id.kind == SMOOTH_AFFINE ? a->smooth : NULL,
                                           a->smooth_offsets, steps,     0,

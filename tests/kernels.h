@@ -38,8 +38,8 @@ size_t kernel_x_size(kernel_id id);            /* bytes of an element of x */
 size_t kernel_y_bytes(kernel_id id, size_t n); /* bytes that n elements of y take; 0 for ranges */
 size_t kernel_multiple(kernel_id id);          /* what n is a multiple of */
 
-/* scale and offset: by row for UNIFORM (step as given) and SMOOTH_AFFINE, by column for VECTOR. smooth: by column. hi,
- * lo: by row. */
+/* scale and offset: by row for UNIFORM (step as given) and SMOOTH_AFFINE, by column for VECTOR. offset may be null.
+ * smooth: by column. hi, lo: by row. */
 typedef struct kernel_arguments {
     npuq_block block;
     const void *scale;

@@ -126,9 +126,9 @@ static void apply(const test_call *c, elements_of elements, const int64_t *ends,
             p.back = npuq_ref_div(1.0f, npuq_ref_load(elements[SCALE], NPUQ_REF_FLOAT32, of));
             p.offset = npuq_ref_load(elements[OFFSET], NPUQ_REF_FLOAT32, of);
         }
-        npuq_ref_store_symmetric(
-            elements[Y], type(c, Y), i,
-            npuq_ref_affine(smoothed(c, elements, ends, r, i % columns(c, X)), p.back, p.offset, false));
+        npuq_ref_store_symmetric(elements[Y], type(c, Y), i,
+                                 npuq_ref_affine(smoothed(c, elements, ends, r, i % columns(c, X)), p.back,
+                                                 symmetric ? NULL : &p.offset, false));
     }
 }
 

@@ -162,6 +162,10 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     if (test_one_in(4)) { /* kernels do not add a single zero */
         r->offset[0] = test_one_in(2) ? 0.0f : -0.0f;
     }
+    const bool has_offset = !test_one_in(4);
+    for (size_t i = 0; i < n + MAX_ROWS && !has_offset; i++) {
+        r->offset[i] = test_one_in(2) ? 0.0f : -0.0f;
+    }
 
     const bool half_columns =
         backend->kernels->takes_any_columns && id.x != NPUQ_TYPE_FLOAT32 &&
@@ -210,7 +214,13 @@ static void check(const kernel_backend *backend, kernel_id id, size_t n, size_t 
     }
     /* between guard bytes, or before them, or against the guard page when gap is 0 */
     unsigned char *target = y + PAD + (test_one_in(2) ? PAD : 0);
+    if (!has_offset && test_one_in(2)) { /* else the reference adds a zero, which changes no integer */
+        arguments.offset = NULL;
+    }
     kernel_run(&npuq_rows_ref, id, &arguments);
+    if (!has_offset) {
+        arguments.offset = NULL;
+    }
     arguments.block.y = target;
     arguments.smooth_offsets = apart ? offsets[1] : NULL;
     arguments.hi = hi[1];
@@ -281,6 +291,21 @@ static void test_lengths(void **unused)
 {
     (void)unused;
     for_each_backend(check_lengths);
+}
+
+/* y of no kernel has -0, so this asks the arithmetic of the reference. */
+static void test_absent_offset(void **unused)
+{
+    const float zero = 0.0f;
+
+    (void)unused;
+    for (int divide = 0; divide < 2; divide++) {
+        const float without = npuq_ref_affine(-0.0f, 3.0f, NULL, divide);
+        const float with = npuq_ref_affine(-0.0f, 3.0f, &zero, divide);
+
+        assert_int_equal(npuq_ref_to_bits(without), 0x80000000u);
+        assert_int_equal(npuq_ref_to_bits(with), 0);
+    }
 }
 
 /* ---- every half ---- */
@@ -851,7 +876,7 @@ int main(void)
         cmocka_unit_test(test_widen),        cmocka_unit_test(test_short_rows),
         cmocka_unit_test(test_runs),         cmocka_unit_test(test_spread),
         cmocka_unit_test(test_parameters),   cmocka_unit_test(test_uncertain_quotients),
-        cmocka_unit_test(test_last_scale),
+        cmocka_unit_test(test_last_scale),   cmocka_unit_test(test_absent_offset),
     };
 
     test_describe_faults(describe);

@@ -65,6 +65,7 @@ NOINLINE void quantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype
 
     for (size_t r = 0; r < b->rows; r++) {
         const size_t at = p->steps == NPUQ_BY_ROW ? b->first_row + r : 0;
+        const float *offset = p->offset ? p->offset + at : NULL;
 
         if (p->steps == NPUQ_BY_RUN) {
             for (size_t i = 0; i < b->n; i++) {
@@ -72,10 +73,10 @@ NOINLINE void quantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype
             }
         } else if (p->smooth) {
             npuq_ref_smooth_affine_row(find_x_row(b, r), x, find_smooth(p->smooth, p->smooth_offsets, b->first_row + r),
-                                       scale[at], p->offset[at], find_y_row(b, r), y, b->n);
+                                       scale[at], offset, find_y_row(b, r), y, b->n);
         } else {
-            npuq_ref_affine_row(find_x_row(b, r), x, &scale[at], &p->offset[at], by_column, p->steps == NPUQ_BY_COLUMN,
-                                divide, find_y_row(b, r), y, b->n);
+            npuq_ref_affine_row(find_x_row(b, r), x, &scale[at], offset, by_column, p->steps == NPUQ_BY_COLUMN, divide,
+                                find_y_row(b, r), y, b->n);
         }
         flip_row(b, r);
     }

@@ -46,14 +46,15 @@ typedef enum npuq_affine_op { NPUQ_MUL, NPUQ_DIV } npuq_affine_op;
 /* Which elements of its parameters an element of x takes, in row r and column i. */
 typedef enum npuq_steps {
     NPUQ_ONE,             /* the first of each */
-    NPUQ_BY_ROW,          /* scale[r] and offset[r] */
+    NPUQ_BY_ROW,          /* scale[r], and offset[r] if there are offsets */
     NPUQ_BY_COLUMN,       /* scale[i] and offset[i] */
-    NPUQ_SCALE_BY_COLUMN, /* scale[i], and the first offset */
+    NPUQ_SCALE_BY_COLUMN, /* scale[i], and the first offset if there is one */
     NPUQ_BY_RUN           /* scale[i >> log2], and no offset */
 } npuq_steps;
 
-/* To quantise: y = sat(round((x * smooth[i]) * scale + offset)), or x / scale + offset. Only a product of NPUQ_ONE or
- * NPUQ_BY_ROW has smooth scales, which may be null, and only a product goes NPUQ_BY_RUN. Then the one row of a block
+/* To quantise: y = sat(round((x * smooth[i]) * scale + offset)), or x / scale + offset. Where offset is null, nothing
+ * is added: a type of y that has -0 keeps it. Only a product of NPUQ_ONE or NPUQ_BY_ROW has smooth scales, which may be
+ * null, and only a product goes NPUQ_BY_RUN. Then the one row of a block
  * holds whole runs of 1 << log2 columns, and scale can be read up to the next multiple of NPUQ_LANES. */
 typedef struct npuq_quant_params {
     const void *scale;

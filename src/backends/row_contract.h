@@ -65,8 +65,9 @@ NPUQ_CONTRACT bool npuq_is_valid_quant(const npuq_block *b, npuq_type y, npuq_ty
     return npuq_is_valid_x(b, x) && npuq_is_valid_y(b, y) && p->scale &&
            npuq_are_valid_columns(p->scale, p->half_columns && !by_row, x) &&
            (!p->half_columns || (op == NPUQ_MUL && (by_row || x == NPUQ_TYPE_BFLOAT16))) &&
-           (p->steps == NPUQ_BY_RUN ? op == NPUQ_MUL && npuq_are_valid_runs(b, x, p->log2, p->scale)
-                                    : p->steps < NPUQ_BY_RUN && npuq_is_array(p->offset)) &&
+           (p->steps == NPUQ_BY_RUN ? op == NPUQ_MUL && !p->offset && npuq_are_valid_runs(b, x, p->log2, p->scale)
+                                    : p->steps < NPUQ_BY_RUN && npuq_is_aligned(p->offset, 4)) &&
+           (p->offset || p->steps != NPUQ_BY_COLUMN) &&
            (!p->smooth || (by_row && op == NPUQ_MUL && npuq_are_valid_columns(p->smooth, p->half_columns, x)));
 }
 

@@ -44,14 +44,18 @@ static void spread_rows(void *argument, size_t row, size_t rows)
     const row_job *job = argument;
 
     job->kernels->spread((const float *)job->by_row->scale + row, rows, job->cols, job->scales);
-    job->kernels->spread(job->by_row->offset + row, rows, job->cols, job->offsets);
+    if (job->by_row->offset) {
+        job->kernels->spread(job->by_row->offset + row, rows, job->cols, job->offsets);
+    }
 }
 
 void npuq_quantise_strided_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, const npuq_quant_params *params)
 {
     _Alignas(64) float scales[NPUQ_JOINED + NPUQ_LANES];
     _Alignas(64) float offsets[NPUQ_JOINED + NPUQ_LANES];
-    const npuq_quant_params by_column = {scales, offsets, NULL, NULL, NPUQ_BY_COLUMN, 0, false};
+    const npuq_quant_params by_column = {
+        scales, params->offset ? offsets : NULL, NULL, NULL, params->offset ? NPUQ_BY_COLUMN : NPUQ_SCALE_BY_COLUMN, 0,
+        false};
     row_job job = {setup->kernels, params, tile->cols, scales, offsets};
     npuq_pass pass = {npuq_find_quantiser(setup), params, true, NPUQ_ALL_ROWS, NULL, NULL, &job, SIZE_MAX};
 
@@ -108,7 +112,7 @@ void npuq_quantise_columns(const npuq_kernel_setup *setup, const npuq_tile *tile
     const bool converts = npuq_needs_conversion(&scale) || (!is_one && npuq_needs_conversion(&offset));
     column_job job = {setup,
                       tile,
-                      {NULL, is_one ? npuq_convert_param(setup->kernels, &offset, offsets) : NULL, NULL, NULL,
+                      {NULL, is_one ? npuq_convert_params(setup->kernels, &offset, 1, offsets) : NULL, NULL, NULL,
                        is_one ? NPUQ_SCALE_BY_COLUMN : NPUQ_BY_COLUMN, 0, false},
                       npuq_count_rows_to_join(setup, tile),
                       scales,

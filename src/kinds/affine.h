@@ -25,7 +25,7 @@ NPUQ_NOT_INLINED void npuq_quantise_different_rows(const npuq_kernel_setup *setu
                                                    npuq_params scale, npuq_params offset);
 NPUQ_NOT_INLINED void npuq_quantise_columns(const npuq_kernel_setup *setup, const npuq_tile *tile);
 
-/* steps are NPUQ_ONE or NPUQ_BY_ROW. */
+/* steps are NPUQ_ONE or NPUQ_BY_ROW; offset may be null. */
 static inline NPUQ_INLINED void npuq_quantise_rows(const npuq_kernel_setup *setup, const npuq_tile *tile,
                                                    const float *scale, const float *offset, npuq_steps steps)
 {
@@ -48,8 +48,8 @@ static inline NPUQ_INLINED void npuq_quantise_by_row(const npuq_plan *plan, cons
     float converted[2];
 
     if (tile->rows == 1 || (scale.stride == 0 && (offset.stride == 0 || !offset.data))) {
-        npuq_quantise_rows(setup, tile, npuq_convert_param(setup->kernels, &scale, &converted[0]),
-                           npuq_convert_param(setup->kernels, &offset, &converted[1]), NPUQ_ONE);
+        npuq_quantise_rows(setup, tile, npuq_convert_params(setup->kernels, &scale, 1, &converted[0]),
+                           npuq_convert_params(setup->kernels, &offset, 1, &converted[1]), NPUQ_ONE);
     } else {
         npuq_quantise_different_rows(setup, tile, scale, offset);
     }
@@ -68,7 +68,7 @@ static inline NPUQ_INLINED void npuq_quantise_by_column(const npuq_plan *plan, c
     if (npuq_is_block(setup, tile) && (bf16 || npuq_params_are_ready(&scale)) &&
         (is_one || npuq_params_are_ready(&offset))) {
         const npuq_quant_params params = {scale.data,
-                                          is_one ? npuq_convert_param(setup->kernels, &offset, &converted)
+                                          is_one ? npuq_convert_params(setup->kernels, &offset, 1, &converted)
                                                  : (const float *)(const void *)offset.data,
                                           NULL,
                                           NULL,

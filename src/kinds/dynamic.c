@@ -132,7 +132,13 @@ static inline NPUQ_INLINED void find_ranges(const npuq_kernel_setup *setup, cons
     }
 }
 
-/* y = sat(round((x * smooth) * inverse_scale + offset)), smooth by column, unless it is absent. */
+/* The symmetric forms have no offset. */
+static inline const float *find_offset(const npuq_plan *plan, const float *offset)
+{
+    return plan->own.dynamic.form == NPUQ_ASYMMETRIC ? offset : NULL;
+}
+
+/* y = sat(round((x * smooth) * inverse_scale + offset)), smooth by column. Smooth scales and offset may be absent. */
 static inline NPUQ_INLINED void requantise(const npuq_kernel_setup *setup, const npuq_tile *tile,
                                            const npuq_params *smooth, const float *inverse_scale, const float *offset,
                                            npuq_steps steps)
@@ -239,8 +245,10 @@ static inline NPUQ_INLINED void set_parameters(const npuq_kernel_setup *setup, c
 static inline NPUQ_INLINED void finish_rows(const npuq_kernel_setup *setup, const npuq_plan *plan,
                                             const npuq_tile *tile, const npuq_params *smooth, row_values *v)
 {
+    const float *offset = find_offset(plan, v->offset);
+
     set_parameters(setup, plan, tile, v);
-    requantise(setup, tile, smooth, v->inverse_scale, v->offset, NPUQ_BY_ROW);
+    requantise(setup, tile, smooth, v->inverse_scale, offset, NPUQ_BY_ROW);
 }
 
 /* Not inlined, these two: other rows have no use for their buffers. */
@@ -352,9 +360,10 @@ void npuq_quantise_by_parameters(const npuq_plan *plan, const npuq_tile *tile)
 {
     const npuq_params smooth = npuq_make_params(&plan->setup, tile, SMOOTH);
     row_values v;
+    const float *offset = find_offset(plan, v.offset);
 
     read_parameters(plan, tile, &v);
-    requantise(&plan->setup, tile, &smooth, v.inverse_scale, v.offset, NPUQ_BY_ROW);
+    requantise(&plan->setup, tile, &smooth, v.inverse_scale, offset, NPUQ_BY_ROW);
 }
 
 /* ---- what has one range ------------------------------------------------------------------------------------------ */
@@ -376,7 +385,7 @@ static void requantise_part(const npuq_plan *plan, const npuq_tile *tile)
     const one_range *o = plan->own.dynamic.of.one;
     const npuq_params smooth = npuq_make_params(&plan->setup, tile, SMOOTH);
 
-    requantise(&plan->setup, tile, &smooth, &o->inverse_scale, &o->offset, NPUQ_ONE);
+    requantise(&plan->setup, tile, &smooth, &o->inverse_scale, find_offset(plan, &o->offset), NPUQ_ONE);
 }
 
 /* Finds the one range of these rows. Their units stay set. */

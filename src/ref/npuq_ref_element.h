@@ -270,11 +270,11 @@ static inline void npuq_ref_store_float(void *array, npuq_ref_dtype dtype, size_
 
 /* ---- quantize and group_quant ---------------------------------------------------------------------------------- */
 
-/* t = x / s + z, or x * s + z. An absent z is 0: adding +0 changes no integer that t can become. */
-static inline float npuq_ref_affine(float x, float s, float z, bool divide)
+/* t = x / s + *z, or x * s + *z. Where z is null, nothing is added: -0 stays -0. */
+static inline float npuq_ref_affine(float x, float s, const float *z, bool divide)
 {
     const float scaled = divide ? npuq_ref_div(x, s) : npuq_ref_mul(x, s);
-    return npuq_ref_add(scaled, z);
+    return z ? npuq_ref_add(scaled, *z) : scaled;
 }
 
 /* ---- dynamic_quant_asymmetric ---------------------------------------------------------------------------------- */

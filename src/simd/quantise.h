@@ -24,8 +24,17 @@ typedef struct quantise_spec {
     npuq_affine_op op;
 } quantise_spec;
 
+/* Loaded where there is no offset. */
+static const float no_offset = 0.0f;
+
+/* Not inlined: compilers make a branch of it, and copies of what follows. */
+NOINLINE __attribute__((pure)) const float *find_one_offset(const npuq_quant_params *p)
+{
+    return p->offset ? p->offset : &no_offset;
+}
+
 /* A kernel, and the parameters of all rows: not a copy, as a small call would wait for what it has just written. Of
- * NPUQ_SCALE_BY_COLUMN, offset has CHUNK elements, which are all alike. */
+ * NPUQ_SCALE_BY_COLUMN, offset has CHUNK elements, which are all alike, and zeros if there is none. */
 typedef struct quantise_call {
     quantise_spec k;
     const npuq_quant_params *all;
@@ -46,7 +55,7 @@ typedef struct quantise_parameters {
     vchunk offset;
     vchunk inverse;        /* 1 / scale, where divisions are made by it */
     bool invertible_scale; /* whether the row's scale lets divisions be made by the inverse */
-    bool adds;             /* false where every offset is a zero: a sum with it is the same integer */
+    bool adds;             /* false where there is no offset, or every one is a zero and y has no -0 */
     bool flips;            /* false where flip is 0 */
 } quantise_parameters;
 
@@ -60,6 +69,12 @@ INLINE void assume_quantising(quantise_spec k)
 INLINE bool may_have_halves(quantise_spec k)
 {
     return k.op == NPUQ_MUL && (k.x == NPUQ_TYPE_BFLOAT16 || (k.x == NPUQ_TYPE_FLOAT16 && k.from == BY_ROW_SMOOTH));
+}
+
+/* Whether y has no -0. Then a sum with a zero gives the same y and may be made, or left out, where that is faster. */
+INLINE bool may_add_zero(quantise_spec k)
+{
+    return npuq_is_integer(k.y);
 }
 
 INLINE bool may_flip(quantise_spec k)
@@ -80,7 +95,8 @@ INLINE quantise_parameters NPUQ_OF_KIND(load)(const void *call, size_t row)
     const size_t stride = all->steps == NPUQ_BY_ROW || all->steps == NPUQ_BY_COLUMN;
     const size_t of_row = all->steps == NPUQ_ONE ? 0 : row; /* a product takes longer, and the scale waits for it */
     const float row_scale = by_row ? ((const float *)all->scale)[of_row] : 0.0f;
-    const float row_offset = by_row ? c->offset[of_row] : 0.0f;
+    const float row_offset = *(by_row && all->offset ? &all->offset[of_row] : &no_offset);
+    const bool is_sum = by_row ? row_offset != 0.0f : c->k.from == BY_COLUMN && (stride != 0 || *c->offset != 0.0f);
     const vchunk scale = chunk_set(row_scale);
     const char *smooth = all->smooth;
 
@@ -101,8 +117,7 @@ INLINE quantise_parameters NPUQ_OF_KIND(load)(const void *call, size_t row)
                                  .inverse = chunk_set(by_row ? 1.0f / row_scale : 0.0f),
                                  .invertible_scale = FAST_DIVIDE && chunk_is_invertible(scale),
                                  .flips = c->flip != 0,
-                                 .adds = by_row ? row_offset != 0.0f
-                                                : c->k.from == BY_COLUMN && (stride != 0 || *c->offset != 0.0f)};
+                                 .adds = may_add_zero(c->k) ? is_sum : all->offset != NULL};
 }
 
 /* The scales of a chunk: one for all, one for each half, or one for each vector. */
@@ -172,7 +187,7 @@ INLINE store_check NPUQ_OF_KIND(columns)(const quantise_parameters *all, const r
     const bool by_inverse = FAST_DIVIDE && k.op == NPUQ_DIV && inverts;
 
     /* From memory a sum costs nothing, and next to a division little: fewer cases are less code. */
-    p.adds = p.adds || how != FULL || (k.from == BY_COLUMN && k.op == NPUQ_DIV);
+    p.adds = p.adds || (may_add_zero(k) && (how != FULL || (k.from == BY_COLUMN && k.op == NPUQ_DIV)));
     p.flips = how != FULL || (!AT_RUN_TIME && p.flips);
     if (k.from == BY_RUN) {
         p.scale = load_run_scales(p.scales, p.log2, at, unpack_order);
@@ -284,7 +299,7 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
     size_t i = 0;
 
     if (has_one_offset) {
-        const vchunk one = chunk_set(*params->offset);
+        const vchunk one = chunk_set(*find_one_offset(params));
         memcpy(one_offset, &one, sizeof one);
         call.offset = one_offset;
     }

@@ -40,10 +40,8 @@ const float *npuq_convert_any_params(const npuq_row_kernels *kernels, npuq_param
     const char *p = params.data;
     size_t columns = params.repeat - params.phase_in_run;
 
-    assert(params.repeat > 0 && params.repeat <= NPUQ_MAX_REPEAT && params.phase_in_run < params.repeat);
-    if (!p) {
-        memset(buffer, 0, n * sizeof *buffer);
-    } else if (params.repeat > 1 && n > 1) {
+    assert(p && params.repeat > 0 && params.repeat <= NPUQ_MAX_REPEAT && params.phase_in_run < params.repeat);
+    if (params.repeat > 1 && n > 1) {
         for (size_t i = 0; i < n; columns = params.repeat) {
             spread(buffer + i, read_param(type, p), columns);
             i += columns;

@@ -5,7 +5,7 @@
 
 #include "../backends/row.h"
 
-/* A run of parameters. Each may serve several columns. If data is null, they are absent and count as 0. */
+/* A run of parameters. Each may serve several columns. If data is null, they are absent. */
 typedef struct npuq_params {
     const char *data;
     ptrdiff_t stride;      /* bytes from one to the next */
@@ -46,26 +46,18 @@ static inline bool npuq_needs_conversion(const npuq_params *params)
     return params->data && !npuq_params_are_ready(params);
 }
 
-/* Takes a copy: a variable without an address stays in registers. */
+/* Of parameters that are not absent. Takes a copy: a variable without an address stays in registers. */
 const float *npuq_convert_any_params(const npuq_row_kernels *kernels, npuq_params params, size_t n, float *buffer);
 
 /* The parameters of the first n columns as contiguous binary32: in place, or converted into buffer, which has room for
- * n + NPUQ_MAX_REPEAT. */
+ * n + NPUQ_MAX_REPEAT; for the first one alone, for one. Null where they are absent. */
 static inline const float *npuq_convert_params(const npuq_row_kernels *kernels, const npuq_params *params, size_t n,
                                                float *buffer)
 {
-    const bool is_one = n == 1 && params->data && params->type == NPUQ_TYPE_FLOAT32;
+    const bool is_one = n == 1 && params->type == NPUQ_TYPE_FLOAT32;
 
-    return is_one || npuq_params_are_ready(params) ? (const float *)(const void *)params->data
-                                                   : npuq_convert_any_params(kernels, *params, n, buffer);
-}
-
-/* The first parameter, which serves one column or all. buffer has room for one. */
-static inline const float *npuq_convert_param(const npuq_row_kernels *kernels, const npuq_params *params, float *buffer)
-{
-    static const float zero = 0.0f;
-
-    return params->data ? npuq_convert_params(kernels, params, 1, buffer) : &zero;
+    return is_one || !npuq_needs_conversion(params) ? (const float *)(const void *)params->data
+                                                    : npuq_convert_any_params(kernels, *params, n, buffer);
 }
 
 #endif

@@ -152,6 +152,7 @@ MUTANTS = [
     ("ref: one clamp for two", ELEMENT, "npuq_ref_saturate(p, -256, 255) + offset", "npuq_ref_saturate(p, -100000, 100000) + offset"),
     ("ref: first clamp to int8", ELEMENT, "npuq_ref_saturate(p, -256, 255)", "npuq_ref_saturate(p, -128, 127)"),
     ("ref: requant's offset before rounding", ELEMENT, "npuq_ref_saturate(p, -256, 255) + offset", "npuq_ref_saturate(p + (float)offset, -256, 255)"),
+    ("ref: an absent offset is a zero", ELEMENT, "z ? npuq_ref_add(scaled, *z) : scaled", "npuq_ref_add(scaled, z ? *z : 0.0f)"),
     ("ref: smooth after the range", ROWS, "smooth ? npuq_ref_mul(v, smooth[i]) : v", "v"),
 
     # vector kernels
@@ -194,7 +195,7 @@ MUTANTS = [
     ("kernels: only the last chunk of a strip checked", DRIVER, "c += CHUNK) {\n            done = NPUQ_OF_KIND(columns)(p, r, count, c, CHUNK, FULL, done)", "c += CHUNK) {\n            done = NPUQ_OF_KIND(columns)(p, r, count, c, CHUNK, FULL, start_check())"),
     ("kernels: only the second chunk of a pair checked", DRIVER, "NPUQ_OF_KIND(columns)(p, r, count, c + CHUNK, CHUNK, FULL, done)", "NPUQ_OF_KIND(columns)(p, r, count, c + CHUNK, CHUNK, FULL, start_check())"),
     ("kernels: exact chunks of the first row done for all", DRIVER, "        r.x += r.x_stride;", "        r.x += 0 * r.x_stride;"),
-    ("kernels: any offset is zero", QUANTISE, "*c->offset != 0.0f)};", "*c->offset == 1.0f)};"),
+    ("kernels: any offset is zero", QUANTISE, "*c->offset != 0.0f);", "*c->offset == 1.0f);"),
     ("kernels: offsets by column are zero if the first is", QUANTISE, "(stride != 0 || *c->offset != 0.0f)", "(*c->offset != 0.0f)"),
     ("kernels: inverse of the first column", QUANTISE, "p.inverse = chunk_div(chunk_set(1.0f), p.scale);", "p.inverse = chunk_div(chunk_set(1.0f), chunk_set(*c->all.scale));"),
     ("kernels: stream head one short", KERNEL_ROWS, ".begin = head,", ".begin = head + CHUNK,"),
