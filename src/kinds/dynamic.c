@@ -135,7 +135,7 @@ static inline NPUQ_INLINED void find_ranges(const npuq_kernel_setup *setup, cons
 /* The symmetric forms have no offset. */
 static inline const float *find_offset(const npuq_plan *plan, const float *offset)
 {
-    return plan->own.dynamic.form == NPUQ_ASYMMETRIC ? offset : NULL;
+    return npuq_get_dynamic(plan)->form == NPUQ_ASYMMETRIC ? offset : NULL;
 }
 
 /* y = sat(round((x * smooth) * inverse_scale + offset)), smooth by column. Smooth scales and offset may be absent. */
@@ -165,7 +165,7 @@ void npuq_store_ranges(const npuq_plan *plan, const npuq_tile *tile)
     const npuq_params smooth = npuq_make_params(&plan->setup, tile, SMOOTH);
     row_values v;
 
-    if (plan->own.dynamic.is_empty) {
+    if (npuq_get_dynamic(plan)->is_empty) {
         start_ranges(tile->rows, &v);
     } else {
         find_ranges(&plan->setup, tile, &smooth, &v);
@@ -231,9 +231,9 @@ static void limit_parameters(float min_scale, size_t rows, row_values *v)
 static inline NPUQ_INLINED void set_parameters(const npuq_kernel_setup *setup, const npuq_plan *plan,
                                                const npuq_tile *tile, row_values *v)
 {
-    compute_parameters(setup->kernels, plan->own.dynamic.form, setup->types[Y], tile->rows, v);
-    if (plan->own.dynamic.form == NPUQ_SYMMETRIC_BLOCK) {
-        const float min_scale = npuq_float_of_bits(plan->own.dynamic.min_scale);
+    compute_parameters(setup->kernels, npuq_get_dynamic(plan)->form, setup->types[Y], tile->rows, v);
+    if (npuq_get_dynamic(plan)->form == NPUQ_SYMMETRIC_BLOCK) {
+        const float min_scale = npuq_float_of_bits(npuq_get_dynamic(plan)->min_scale);
 
         if (min_scale > 0.0f) {
             limit_parameters(min_scale, tile->rows, v);
@@ -291,7 +291,7 @@ static bool are_runs(const npuq_plan *plan, const npuq_tile *tile)
     const size_t n = tile->cols;
 
     return tile->rows > 1 && n >= (size_t)1 << NPUQ_LEAST_RUN && n <= (size_t)1 << NPUQ_LONGEST_RUN &&
-           (n & (n - 1)) == 0 && plan->own.dynamic.form != NPUQ_ASYMMETRIC && !places[SMOOTH].data &&
+           (n & (n - 1)) == 0 && npuq_get_dynamic(plan)->form != NPUQ_ASYMMETRIC && !places[SMOOTH].data &&
            places[X].col_stride == (ptrdiff_t)setup->words[X].size &&
            places[X].row_stride == (ptrdiff_t)npuq_count_bytes(setup->words[X], n) &&
            places[Y].col_stride == (ptrdiff_t)setup->words[Y].size &&
@@ -343,7 +343,7 @@ static void read_parameters(const npuq_plan *plan, const npuq_tile *tile, row_va
     const npuq_place *first = &tile->places[SCALE_OR_MIN];
     const npuq_place *second = &tile->places[OFFSET_OR_MAX];
 
-    if (plan->own.dynamic.form == NPUQ_ASYMMETRIC) {
+    if (npuq_get_dynamic(plan)->form == NPUQ_ASYMMETRIC) {
         load_values(first->data, first->row_stride, v->scale, tile->rows);
         load_values(second->data, second->row_stride, v->offset, tile->rows);
         for (size_t r = 0; r < tile->rows; r++) {
@@ -352,7 +352,7 @@ static void read_parameters(const npuq_plan *plan, const npuq_tile *tile, row_va
     } else {
         load_values(first->data, first->row_stride, v->lo, tile->rows);
         load_values(second->data, second->row_stride, v->hi, tile->rows);
-        compute_parameters(plan->setup.kernels, plan->own.dynamic.form, plan->setup.types[Y], tile->rows, v);
+        compute_parameters(plan->setup.kernels, npuq_get_dynamic(plan)->form, plan->setup.types[Y], tile->rows, v);
     }
 }
 
@@ -371,7 +371,7 @@ void npuq_quantise_by_parameters(const npuq_plan *plan, const npuq_tile *tile)
 static void find_range_of_part(const npuq_plan *plan, const npuq_tile *tile)
 {
     const npuq_params smooth = npuq_make_params(&plan->setup, tile, SMOOTH);
-    npuq_range *part = &plan->own.dynamic.of.one->parts[tile->unit];
+    npuq_range *part = &npuq_get_dynamic(plan)->one->parts[tile->unit];
     row_values v;
 
     find_ranges(&plan->setup, tile, &smooth, &v);
@@ -382,7 +382,7 @@ static void find_range_of_part(const npuq_plan *plan, const npuq_tile *tile)
 
 static void requantise_part(const npuq_plan *plan, const npuq_tile *tile)
 {
-    const one_range *o = plan->own.dynamic.of.one;
+    const one_range *o = npuq_get_dynamic(plan)->one;
     const npuq_params smooth = npuq_make_params(&plan->setup, tile, SMOOTH);
 
     requantise(&plan->setup, tile, &smooth, &o->inverse_scale, find_offset(plan, &o->offset), NPUQ_ONE);
@@ -391,7 +391,7 @@ static void requantise_part(const npuq_plan *plan, const npuq_tile *tile)
 /* Finds the one range of these rows. Their units stay set. */
 static void find_range(npuq_plan *plan, size_t first_row, size_t rows, const npuq_executor *executor)
 {
-    one_range *o = plan->own.dynamic.of.one;
+    one_range *o = npuq_get_dynamic(plan)->one;
     npuq_range parts[MAX_PARTS];
     size_t columns = plan->way != NPUQ_IN_SPACE ? PART : npuq_limit_columns(&plan->area.space, PART);
 
@@ -422,12 +422,12 @@ static void find_range(npuq_plan *plan, size_t first_row, size_t rows, const npu
 /* Not inlined: the caller would keep these values while the executor runs. */
 static NPUQ_NOT_INLINED void compute_parameters_of_range(const npuq_plan *plan)
 {
-    one_range *o = plan->own.dynamic.of.one;
+    one_range *o = npuq_get_dynamic(plan)->one;
     row_values v;
 
     v.hi[0] = o->range.hi;
     v.lo[0] = o->range.lo;
-    compute_parameters(plan->setup.kernels, plan->own.dynamic.form, plan->setup.types[Y], 1, &v);
+    compute_parameters(plan->setup.kernels, npuq_get_dynamic(plan)->form, plan->setup.types[Y], 1, &v);
     o->scale = v.scale[0];
     o->offset = v.offset[0];
     o->inverse_scale = v.inverse_scale[0];
@@ -437,12 +437,13 @@ static NPUQ_NOT_INLINED void compute_parameters_of_range(const npuq_plan *plan)
 static NPUQ_NOT_INLINED void run_one_range(const npuq_plan *of_call, const npuq_executor *executor)
 {
     npuq_plan plan = *of_call;
+    npuq_dynamic_own *own = npuq_set_own(&plan);
     one_range o;
-    const bool only_ranges = plan.own.dynamic.step == NPUQ_FIND_RANGES;
+    const bool only_ranges = own->step == NPUQ_FIND_RANGES;
     const size_t all = npuq_count_plan_rows(&plan);
-    const size_t together = plan.own.dynamic.shared == NPUQ_SHARED_TENSOR ? all : 1;
+    const size_t together = own->shared == NPUQ_SHARED_TENSOR ? all : 1;
 
-    plan.own.dynamic.of.one = &o;
+    own->one = &o;
     for (size_t row = 0; row < all; row += together) {
         npuq_tile tile;
 
@@ -466,7 +467,7 @@ static NPUQ_NOT_INLINED void run_one_range(const npuq_plan *of_call, const npuq_
 
 void npuq_run_dynamic(npuq_plan *plan, const npuq_executor *executor)
 {
-    if (plan->own.dynamic.shared == NPUQ_SHARED_NONE) {
+    if (npuq_get_dynamic(plan)->shared == NPUQ_SHARED_NONE) {
         npuq_run_plan(plan, executor);
     } else {
         run_one_range(plan, executor);
@@ -519,6 +520,7 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
     const npuq_tensor *const *tensors = arguments->tensors;
     const npuq_tensor *group_index = tensors[NPUQ_DYNAMIC_GROUPS];
     const bool per_tensor = o->quant_mode == NPUQ_PER_TENSOR;
+    npuq_dynamic_own *own = npuq_set_own(plan);
     const npuq_along along = per_tensor && !tensors[SMOOTH] ? NPUQ_ALONG_NOTHING : NPUQ_ALONG_ROWS_OR_COLUMNS;
     npuq_status status;
 
@@ -528,10 +530,10 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
     const bool is_empty = !npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUPS, NPUQ_MUL, along);
 
     npuq_make_uint8_of_int8(&plan->setup);
-    plan->own.dynamic.form = (uint8_t)o->form;
-    plan->own.dynamic.step = (uint8_t)o->step;
-    plan->own.dynamic.shared = NPUQ_SHARED_NONE;
-    plan->own.dynamic.is_empty = is_empty;
+    own->form = (uint8_t)o->form;
+    own->step = (uint8_t)o->step;
+    own->shared = NPUQ_SHARED_NONE;
+    own->is_empty = is_empty;
     if (is_empty && (o->step != NPUQ_FIND_RANGES || npuq_count_elements(tensors[SCALE_OR_MIN]) == 0)) {
         return NPUQ_OK;
     }
@@ -567,7 +569,7 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
         }
     } else if (per_tensor ? rows > 1 || (int64_t)cols > npuq_find_small(arguments)
                           : arguments->has_executor && cols >= LONG_ROW) {
-        plan->own.dynamic.shared = per_tensor ? NPUQ_SHARED_TENSOR : NPUQ_SHARED_ROW;
+        own->shared = per_tensor ? NPUQ_SHARED_TENSOR : NPUQ_SHARED_ROW;
         plan->way = plan->way == NPUQ_SMALL ? NPUQ_FLAT : plan->way;
     } else if (plan->way != NPUQ_SMALL || rows > 1) {
         npuq_cut_whole_rows(plan, arguments, cols);

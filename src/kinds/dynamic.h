@@ -25,6 +25,22 @@ typedef enum npuq_dynamic_step {
 /* What the units of a call have one range of. */
 typedef enum npuq_shared_range { NPUQ_SHARED_NONE, NPUQ_SHARED_ROW, NPUQ_SHARED_TENSOR } npuq_shared_range;
 
+/* What a plan has for it. */
+typedef struct npuq_dynamic_own {
+    struct npuq_one_range *one; /* while units share a range; never in a prepared call */
+    uint32_t min_scale;         /* of a block: the bits of a float */
+    uint8_t form;               /* npuq_dynamic_form */
+    uint8_t step;               /* npuq_dynamic_step */
+    uint8_t shared;             /* npuq_shared_range */
+    bool is_empty;              /* x, of which ranges are put even so */
+} npuq_dynamic_own;
+NPUQ_FITS_OWN(npuq_dynamic_own);
+
+static inline const npuq_dynamic_own *npuq_get_dynamic(const npuq_plan *plan)
+{
+    return npuq_get_own(plan);
+}
+
 typedef struct npuq_dynamic_options {
     npuq_dynamic_step step;
     npuq_dynamic_form form;

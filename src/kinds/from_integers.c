@@ -87,7 +87,9 @@ static inline NPUQ_INLINED bool converts_columns(const npuq_kernel_setup *setup,
 
 static inline dequant_columns find_columns(const npuq_plan *plan, npuq_params scale, npuq_params addend)
 {
-    return (dequant_columns){scale, addend, (NPUQ_SET(WORDS) >> scale.type & 1) != 0, plan->own.words_have_offsets,
+    const npuq_integers_own *own = npuq_get_own(plan);
+
+    return (dequant_columns){scale, addend, (NPUQ_SET(WORDS) >> scale.type & 1) != 0, own->words_have_offsets,
                              addend.data && addend.type == NPUQ_TYPE_INT32};
 }
 
@@ -230,12 +232,13 @@ npuq_status npuq_plan_from_integers(npuq_plan *plan, const npuq_arguments *argum
     const bool has_row_scale = tensors[NPUQ_INTEGERS_ROW_SCALE] != NULL;
     const npuq_tensor *scale = tensors[NPUQ_INTEGERS_SCALE];
     const bool by_group = scale->ndim == 3;
+    npuq_integers_own *own = npuq_set_own(plan);
     const npuq_along along = !has_row_scale && !by_group && is_single(scale) && is_single(tensors[NPUQ_INTEGERS_ADDEND])
                                  ? NPUQ_ALONG_NOTHING
                                  : NPUQ_ALONG_ROWS_OR_COLUMNS;
 
     (void)options;
-    plan->own.words_have_offsets = false;
+    own->words_have_offsets = false;
     if (!npuq_start_plan(plan, arguments, NPUQ_INTEGERS_ROW_SCALE + 1, NPUQ_MUL, along)) {
         return NPUQ_OK;
     }

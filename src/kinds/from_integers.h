@@ -17,6 +17,12 @@ enum {
     NPUQ_INTEGERS_ROW_SCALE /* one for each row */
 };
 
+/* What a plan has for them. */
+typedef struct npuq_integers_own {
+    bool words_have_offsets; /* one of them is not 0 */
+} npuq_integers_own;
+NPUQ_FITS_OWN(npuq_integers_own);
+
 /* The last dimension of argument i has one element, or as many as there are columns. */
 npuq_status npuq_check_columns(const npuq_arguments *arguments, int i, int64_t columns);
 

@@ -74,15 +74,16 @@ static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments,
     const npuq_tensor *x = arguments->tensors[X];
     const int64_t columns = x->shape[x->ndim - 1];
     const int64_t block = o->block < columns ? o->block : columns;
+    npuq_dynamic_own *own = npuq_set_own(plan);
     const npuq_along along = columns > 0 && columns % block == 0 ? NPUQ_ALONG_ROWS_OR_COLUMNS : NPUQ_ALONG_OTHERS;
 
     if (!npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUPS, NPUQ_MUL, along)) {
         return NPUQ_OK;
     }
     npuq_make_uint8_of_int8(&plan->setup);
-    plan->own.dynamic.form = NPUQ_SYMMETRIC_BLOCK;
-    plan->own.dynamic.of.block = (size_t)block;
-    plan->own.dynamic.min_scale = o->min_scale;
+    plan->block = (size_t)block;
+    own->form = NPUQ_SYMMETRIC_BLOCK;
+    own->min_scale = o->min_scale;
     npuq_add_by_row(plan, arguments, SCALE);
     if (plan->way != NPUQ_IN_SPACE) {
         npuq_tile *all = &plan->area.all;
@@ -105,7 +106,7 @@ static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments,
 static void quantise_part(const npuq_plan *plan, const npuq_tile *tile, size_t row, size_t first, size_t rows,
                           bool of_one_row)
 {
-    const size_t block = plan->own.dynamic.of.block;
+    const size_t block = plan->block;
     npuq_tile part = *tile;
 
     part.rows = rows;
@@ -129,7 +130,7 @@ enum { FEW_BLOCKS = 4 };
 
 static void quantise_blocks(const npuq_plan *plan, const npuq_tile *tile)
 {
-    const size_t block = plan->own.dynamic.of.block;
+    const size_t block = plan->block;
     const size_t whole = tile->cols / block;
     const npuq_place *x = &tile->places[X];
     const npuq_place *y = &tile->places[Y];

@@ -15,6 +15,11 @@ typedef struct options {
     bool div_mode;
 } options;
 
+typedef struct own_state {
+    bool by_column; /* scales and zero points */
+} own_state;
+NPUQ_FITS_OWN(own_state);
+
 static inline NPUQ_INLINED npuq_status check_axis(const npuq_tensor *x, const npuq_tensor *scales, const options *o)
 {
     const int32_t axis = o->axis;
@@ -125,18 +130,19 @@ static inline NPUQ_INLINED npuq_status make_plan(npuq_plan *plan, const npuq_arg
     const npuq_tensor *x = arguments->tensors[X];
     const npuq_tensor *scales = arguments->tensors[SCALES];
     const int axis = find_axis(x, scales, o);
+    own_state *own = npuq_set_own(plan);
     const npuq_along along = scales->shape[scales->ndim == 1 ? 0 : axis] == 1 ? NPUQ_ALONG_NOTHING
                              : axis == x->ndim - 1                            ? NPUQ_ALONG_ROWS_OR_COLUMNS
                                                                               : NPUQ_ALONG_OTHERS;
 
-    plan->own.by_column = false;
+    own->by_column = false;
     if (!npuq_start_plan(plan, arguments, ZERO_POINTS + 1, o->div_mode ? NPUQ_DIV : NPUQ_MUL, along)) {
         return NPUQ_OK;
     }
     if (plan->way != NPUQ_IN_SPACE) {
         npuq_add_by_column(plan, arguments, SCALES);
         npuq_add_by_column(plan, arguments, ZERO_POINTS);
-        plan->own.by_column = along != NPUQ_ALONG_NOTHING;
+        own->by_column = along != NPUQ_ALONG_NOTHING;
         if (plan->way == NPUQ_SMALL) {
             return NPUQ_OK;
         }
@@ -147,20 +153,22 @@ static inline NPUQ_INLINED npuq_status make_plan(npuq_plan *plan, const npuq_arg
         add_along(plan, arguments, ZERO_POINTS, axis);
         npuq_normalise_space(space, NPUQ_ANY_ORDER);
         spread_short_runs(space);
-        plan->own.by_column = space->run_columns > 1 || has_stride(space->strides[space->ndim - 1]);
+        own->by_column = space->run_columns > 1 || has_stride(space->strides[space->ndim - 1]);
     }
 
     const npuq_params scale = npuq_find_column_params(plan, SCALES);
     const npuq_params zero_point = npuq_find_column_params(plan, ZERO_POINTS);
-    const bool converts = plan->own.by_column && ((scale.stride != 0 && npuq_needs_conversion(&scale)) ||
-                                                  (zero_point.stride != 0 && npuq_needs_conversion(&zero_point)));
+    const bool converts = own->by_column && ((scale.stride != 0 && npuq_needs_conversion(&scale)) ||
+                                             (zero_point.stride != 0 && npuq_needs_conversion(&zero_point)));
     npuq_cut_plan(plan, arguments, converts ? CONVERTING_UNIT : UNIT, converts ? UNIT_COLUMNS : UNIT);
     return NPUQ_OK;
 }
 
 static inline NPUQ_INLINED void quantise_tile(const npuq_plan *plan, const npuq_tile *tile)
 {
-    if (plan->own.by_column) {
+    const own_state *own = npuq_get_own(plan);
+
+    if (own->by_column) {
         npuq_quantise_by_column(plan, tile);
     } else {
         npuq_quantise_by_row(plan, tile);

@@ -84,11 +84,12 @@ static npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, c
                                .stride = tensor->shape[last] > 1 ? (ptrdiff_t)tensor->strides[last] * 8 : 0};
     const int64_t distinct = !words.data ? 0 : words.stride == 0 && all > 1 ? 1 : all; /* very many may be one */
     const npuq_word_bits b = bits_of(&words, distinct);
+    npuq_integers_own *own = npuq_set_own(plan);
     npuq_status status;
 
     if ((status = check_words(&words, distinct, b, arguments->tensors[Y]->dtype)) == NPUQ_OK &&
         (status = npuq_plan_from_integers(plan, arguments, options)) == NPUQ_OK) {
-        plan->own.words_have_offsets = arguments->tensors[Y]->dtype == NPUQ_INT8 && (b.any & offset_bits) != 0;
+        own->words_have_offsets = arguments->tensors[Y]->dtype == NPUQ_INT8 && (b.any & offset_bits) != 0;
     }
     return status;
 }

@@ -17,12 +17,19 @@ typedef struct npuq_plan npuq_plan;
 /* Computes a tile, in the floating-point state that the arithmetic needs. */
 typedef void npuq_tile_fn(const npuq_plan *plan, const npuq_tile *tile);
 
-/* Where an argument's data lies: npuq_call_rebind() checks the new data against it. */
-typedef struct npuq_bound {
-    char *data;
-    size_t below; /* bytes before data */
-    size_t above; /* bytes from data to the last one */
-} npuq_bound;
+/* Room for an operator's own state, a structure of its file or kind. */
+typedef union npuq_own {
+    uint64_t aligned;
+    unsigned char bytes[40];
+} npuq_own;
+#define NPUQ_FITS_OWN(type)                                                                                            \
+    struct type##_aligned {                                                                                            \
+        char before;                                                                                                   \
+        type own;                                                                                                      \
+    };                                                                                                                 \
+    _Static_assert(sizeof(type) <= sizeof(npuq_own) &&                                                                 \
+                       offsetof(npuq_plan, own) % offsetof(struct type##_aligned, own) == 0,                           \
+                   "an operator's own state has room in a plan")
 
 /* This operand has other data for each group. */
 enum { NPUQ_AT_GROUPED = NPUQ_AFTER_Y };
@@ -50,40 +57,38 @@ struct npuq_plan {
     ptrdiff_t group_stride; /* bytes from the data of a group to those of the next */
     size_t block_rows;      /* of a tile at most */
     size_t first_row;       /* of unit 0 */
+    size_t block;           /* columns that share a scale, if an argument is NPUQ_SHAPE_OF_BLOCKS */
     uint8_t operands;
-    uint8_t way;                        /* npuq_way */
-    uint8_t present;                    /* of a prepared call, by argument, as bounds: a set */
-    uint8_t sizes[NPUQ_MOST_ARGUMENTS]; /* of an element; 0 if there are none */
-    union {                             /* an operator's own */
-        bool by_column;
-        bool words_have_offsets;
-        struct {
-            union {
-                size_t block;               /* columns, of dynamic_block_quant */
-                struct npuq_one_range *one; /* of others, while units share a range; never in a prepared call */
-            } of;
-            uint32_t min_scale; /* the bits of a float */
-            uint8_t form;       /* npuq_dynamic_form */
-            uint8_t step;       /* npuq_dynamic_step */
-            uint8_t shared;     /* npuq_shared_range */
-            bool is_empty;      /* x, of which ranges are put even so */
-        } dynamic;
-    } own;
+    uint8_t way; /* npuq_way */
+    npuq_own own;
     union {
         npuq_tile all;    /* if it is flat */
         npuq_space space; /* if not */
     } area;
 
-    /* of a prepared call */
+    /* of a prepared call; sets and sizes go by argument */
     const npuq_signature *signature;
-    npuq_bound bounds[NPUQ_MOST_ARGUMENTS];
+    char *data[2];                      /* the caller's x and y: area may begin at another end of a view */
+    uint8_t sizes[NPUQ_MOST_ARGUMENTS]; /* of an element; 0 if there are none */
+    uint8_t present;
+    uint8_t turned; /* area begins at the last element; never x or y */
 };
 _Static_assert(NPUQ_MOST_ARGUMENTS <= 8, "a set of arguments has one bit for each");
 
-/* Bytes of npuq_call that a plan may use; the rest is a reserve. */
-enum { NPUQ_PLAN_BYTES = 960 };
-_Static_assert(sizeof(npuq_plan) <= NPUQ_PLAN_BYTES && NPUQ_PLAN_BYTES <= sizeof(npuq_call),
+/* Bytes of npuq_call that a plan may use, and room in them for what operators will need; the rest is a reserve. */
+enum { NPUQ_PLAN_BYTES = 960, NPUQ_PLAN_ROOM = 128 };
+_Static_assert(sizeof(npuq_plan) + NPUQ_PLAN_ROOM <= NPUQ_PLAN_BYTES && NPUQ_PLAN_BYTES <= sizeof(npuq_call),
                "a prepared call is a plan");
+
+static inline void *npuq_set_own(npuq_plan *plan)
+{
+    return &plan->own;
+}
+
+static inline const void *npuq_get_own(const npuq_plan *plan)
+{
+    return &plan->own;
+}
 
 /* Checks the shapes of an operator's arguments, and its options. */
 typedef npuq_status npuq_check_fn(const npuq_arguments *arguments, const void *options);

@@ -9,6 +9,112 @@ static npuq_status fail_call(const char *op)
     return npuq_fail(NPUQ_ERROR_NULL, op, "call", "is null; expected an npuq_call");
 }
 
+/* ---- where arguments lie ----------------------------------------------------------------------------------------- */
+
+static void add_steps(npuq_span *span, ptrdiff_t stride, size_t count)
+{
+    const uintptr_t bytes = (uintptr_t)stride * (count - 1);
+
+    if (stride < 0) {
+        span->first += bytes;
+    } else {
+        span->last += bytes;
+    }
+}
+
+/* The bytes of argument i, which has elements. Sets *data to the address that the caller gave. */
+static NPUQ_NOT_INLINED npuq_span find_span(const npuq_plan *plan, size_t i, uintptr_t *data)
+{
+    const bool is_group_index = i == plan->operands;
+    const bool is_flat = plan->way != NPUQ_IN_SPACE;
+    const npuq_tile *all = &plan->area.all;
+    const npuq_space *space = &plan->area.space;
+    const char *begin = is_group_index ? plan->groups.ends : is_flat ? all->places[i].data : space->data[i];
+    const uintptr_t here = (uintptr_t)begin;
+    const size_t size = plan->sizes[i];
+    npuq_span span = {here, here + (size - 1), size};
+
+    if (is_group_index) {
+        add_steps(&span, plan->groups.stride, (size_t)plan->groups.count);
+    } else if (is_flat) {
+        add_steps(&span, all->places[i].row_stride, all->rows);
+        add_steps(&span, all->places[i].col_stride,
+                  i <= NPUQ_AT_Y ? npuq_count_words(plan->setup.words[i], all->cols) : all->cols);
+    } else {
+        const int last = space->ndim - 1;
+        const size_t cols = space->extents[last];
+
+        for (int d = 0; d < last; d++) {
+            add_steps(&span, space->strides[d][i], space->extents[d]);
+        }
+        add_steps(&span, space->strides[last][i],
+                  plan->signature->arguments[i].shape == NPUQ_SHAPE_OF_BLOCKS
+                      ? (size_t)npuq_count_blocks((int64_t)cols, (int64_t)plan->block)
+                      : npuq_count_operand_words(space, (int)i, cols));
+    }
+    if (i == NPUQ_AT_GROUPED && plan->groups.ends) {
+        add_steps(&span, plan->group_stride, (size_t)plan->groups.count);
+    }
+    *data = i <= NPUQ_AT_Y          ? (uintptr_t)plan->data[i]
+            : plan->turned >> i & 1 ? span.first + (span.last - (size - 1) - here)
+                                    : here;
+    return span;
+}
+
+/* A call that does nothing has no operands, but its arguments with elements keep their bounds: three points of each
+ * view, at both ends and at data. */
+static void add_ends(npuq_plan *plan, const npuq_arguments *arguments)
+{
+    npuq_space *space = &plan->area.space;
+
+    assert(plan->way == NPUQ_IN_SPACE && arguments->signature->count <= NPUQ_MOST_OPERANDS);
+    plan->operands = (uint8_t)arguments->signature->count;
+    space->ndim = 3;
+    space->extents[0] = space->extents[1] = 2;
+    space->extents[2] = 1;
+    for (size_t i = 0; i < plan->operands; i++) {
+        if (arguments->used >> i & 1) {
+            const npuq_span *span = &arguments->spans[i];
+            const uintptr_t data = (uintptr_t)arguments->tensors[i]->data;
+
+            space->data[i] = arguments->tensors[i]->data;
+            space->strides[0][i] = (ptrdiff_t)(span->first - data);
+            space->strides[1][i] = (ptrdiff_t)(span->last - (span->element - 1) - data);
+            space->strides[2][i] = 0;
+        }
+    }
+}
+
+/* What a prepared call keeps for npuq_call_rebind(). The rest is found in its area. */
+static void note_arguments(npuq_plan *plan, const npuq_arguments *arguments)
+{
+    plan->signature = arguments->signature;
+    plan->present = (uint8_t)arguments->present;
+    plan->turned = 0;
+    if (plan->units.count == 0) {
+        add_ends(plan, arguments);
+    }
+    for (size_t i = 0; i < plan->signature->count; i++) {
+        plan->sizes[i] = 0;
+        if (arguments->used >> i & 1) {
+            char *given = arguments->tensors[i]->data;
+            uintptr_t data;
+
+            plan->sizes[i] = (uint8_t)arguments->spans[i].element;
+            if (i <= NPUQ_AT_Y) {
+                plan->data[i] = given;
+            } else {
+                (void)find_span(plan, i, &data);
+                plan->turned |= (uint8_t)((data != (uintptr_t)given) << i);
+            }
+            assert(find_span(plan, i, &data).first == arguments->spans[i].first);
+            assert(find_span(plan, i, &data).last == arguments->spans[i].last && data == (uintptr_t)given);
+        }
+    }
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
 npuq_status npuq_prepare_operator(npuq_call *call, const npuq_operator *op, const npuq_tensor *const *tensors,
                                   const void *options)
 {
@@ -27,19 +133,7 @@ npuq_status npuq_prepare_operator(npuq_call *call, const npuq_operator *op, cons
         return status;
     }
     plan.compute = op->compute;
-    plan.signature = &op->signature;
-    plan.present = (uint8_t)arguments.present;
-    for (size_t i = 0; i < op->signature.count; i++) {
-        const npuq_span *span = &arguments.spans[i];
-
-        plan.sizes[i] = 0;
-        if (arguments.used >> i & 1) {
-            const uintptr_t data = (uintptr_t)tensors[i]->data;
-
-            plan.bounds[i] = (npuq_bound){tensors[i]->data, data - span->first, span->last - data};
-            plan.sizes[i] = (uint8_t)span->element;
-        }
-    }
+    note_arguments(&plan, &arguments);
     memcpy(call->opaque, &plan, sizeof plan);
     return NPUQ_OK;
 }
@@ -71,30 +165,35 @@ void npuq_call_run(const npuq_call *call, size_t begin, size_t end)
     }
 }
 
-/* Whether data could be where argument i lies: NPUQ_OK, or why not. */
-static npuq_status check_bound(const npuq_plan *plan, size_t i, const char *data)
+static bool is_in(const npuq_plan *plan, size_t i, const npuq_span *span)
+{
+    uintptr_t data;
+    const npuq_span lies_in = find_span(plan, i, &data);
+
+    return npuq_spans_meet(span, &lies_in);
+}
+
+/* Whether data could be where argument i lies: NPUQ_OK, or why not. Sets *from to where it lies. */
+static npuq_status check_bound(const npuq_plan *plan, size_t i, const char *data, uintptr_t *from)
 {
     const npuq_argument *arguments = plan->signature->arguments;
     const char *op = plan->signature->op;
-    const npuq_bound *bound = &plan->bounds[i];
     const uintptr_t address = (uintptr_t)data;
-    const npuq_span span = {address - bound->below, address + bound->above, plan->sizes[i]};
+    const npuq_span now = find_span(plan, i, from);
+    const npuq_span span = {address - (*from - now.first), address + (now.last - *from), now.element};
 
     const npuq_status status = npuq_check_data(op, arguments[i].name, data, plan->sizes[i]);
 
     if (status != NPUQ_OK) {
         return status;
     }
-    if (bound->below > address || bound->above > UINTPTR_MAX - address) {
+    if (span.first > address || address > span.last) {
         return npuq_fail(NPUQ_ERROR_LAYOUT, op, arguments[i].name,
                          "reaches beyond the address space; expected every element within it");
     }
     for (size_t j = 0; j < plan->signature->count; j++) {
-        const uintptr_t other = (uintptr_t)plan->bounds[j].data;
-        const npuq_span others = {other - plan->bounds[j].below, other + plan->bounds[j].above, plan->sizes[j]};
-
         if (j != i && plan->sizes[j] > 0 && (arguments[i].role == NPUQ_OUTPUT || arguments[j].role == NPUQ_OUTPUT) &&
-            npuq_spans_meet(&span, &others)) {
+            is_in(plan, j, &span)) {
             return npuq_fail(NPUQ_ERROR_LAYOUT, op, arguments[i].name,
                              "would meet %s, gaps between elements included; expected memory apart, or that the call "
                              "is prepared anew",
@@ -132,6 +231,7 @@ npuq_status npuq_call_rebind(npuq_call *call, npuq_operand operand, const void *
 {
     char *to = (char *)(uintptr_t)data;
     size_t i = 0;
+    uintptr_t from;
     npuq_status status;
 
     if (!call) {
@@ -150,22 +250,23 @@ npuq_status npuq_call_rebind(npuq_call *call, npuq_operand operand, const void *
         return NPUQ_OK;
     }
     if (i <= NPUQ_AT_Y && plan->sizes[NPUQ_AT_X] > 0 && plan->sizes[NPUQ_AT_Y] > 0 &&
-        plan->bounds[NPUQ_AT_X].data == plan->bounds[NPUQ_AT_Y].data) {
+        plan->data[NPUQ_AT_X] == plan->data[NPUQ_AT_Y]) {
         return npuq_fail(NPUQ_ERROR_ARGUMENT, plan->signature->op, plan->signature->arguments[i].name,
                          i == NPUQ_AT_X ? "lies under y; expected that the call is prepared anew"
                                         : "is written over x; expected that the call is prepared anew");
     }
-    if ((status = check_bound(plan, i, to)) == NPUQ_OK) {
+    if ((status = check_bound(plan, i, to, &from)) == NPUQ_OK) {
         char *const opaque = (char *)call->opaque;
-        const char *from = plan->bounds[i].data;
         const size_t slot = plan->way != NPUQ_IN_SPACE ? offsetof(npuq_plan, area.all.places) + i * sizeof(npuq_place)
                                                        : offsetof(npuq_plan, area.space.data) + i * sizeof(char *);
         char *here;
 
-        memcpy(opaque + offsetof(npuq_plan, bounds) + i * sizeof(npuq_bound), (const void *)&to, sizeof to);
-        memcpy((void *)&here, opaque + slot, sizeof here);         /* which may point to another end of the view */
-        here = (char *)((uintptr_t)to + (uintptr_t)(here - from)); /* of addresses: one of them may be 0 */
+        memcpy((void *)&here, opaque + slot, sizeof here);
+        here = (char *)((uintptr_t)here - from + (uintptr_t)to); /* of addresses: one of them may be 0 */
         memcpy(opaque + slot, (const void *)&here, sizeof here);
+        if (i <= NPUQ_AT_Y) {
+            memcpy(opaque + offsetof(npuq_plan, data) + i * sizeof to, (const void *)&to, sizeof to);
+        }
     }
     return status;
 }

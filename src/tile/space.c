@@ -88,8 +88,7 @@ static bool is_packed(const npuq_space *space)
     return count_elements_in_words(space) > 1;
 }
 
-/* Words of an operand in these columns, which are whole words. */
-static size_t count_operand_words(const npuq_space *space, int operand, size_t columns)
+size_t npuq_count_operand_words(const npuq_space *space, int operand, size_t columns)
 {
     return operand <= NPUQ_AT_Y      ? npuq_count_words(space->words[operand], columns)
            : space->run_columns == 1 ? columns
@@ -150,7 +149,7 @@ static bool can_join(const npuq_space *space, int outer, int inner)
     for (int i = 0; i < space->operands; i++) {
         const bool are_columns = inner == space->ndim - 1;
         const size_t extent = space->extents[inner];
-        const size_t steps = are_columns ? count_operand_words(space, i, extent) : extent;
+        const size_t steps = are_columns ? npuq_count_operand_words(space, i, extent) : extent;
 
         if (space->data[i] && space->strides[outer][i] != space->strides[inner][i] * (ptrdiff_t)steps) {
             return false;
@@ -284,7 +283,7 @@ void npuq_select_tile(const npuq_space *space, size_t row, size_t rows, size_t c
     for (int i = 0; i < space->operands; i++) {
         tile->places[i] = (npuq_place){space->data[i], 0, space->strides[last][i]};
         if (tile->places[i].data && col > 0) {
-            tile->places[i].data += (ptrdiff_t)count_operand_words(space, i, col) * tile->places[i].col_stride;
+            tile->places[i].data += (ptrdiff_t)npuq_count_operand_words(space, i, col) * tile->places[i].col_stride;
         }
     }
     for (int d = last - 1; d >= 0; d--) {

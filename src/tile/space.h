@@ -57,6 +57,9 @@ bool npuq_operand_is_contiguous(const npuq_space *space, int operand);
 /* The most columns of a unit: `most`, or fewer where x or y is transposed. */
 size_t npuq_limit_columns(const npuq_space *space, size_t most);
 
+/* Words of an operand in these columns, which are whole words. */
+size_t npuq_count_operand_words(const npuq_space *space, int operand, size_t columns);
+
 size_t npuq_count_rows(const npuq_space *space);
 size_t npuq_count_columns(const npuq_space *space);
 
