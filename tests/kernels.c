@@ -13,18 +13,18 @@ const struct kernel_type kernel_types[NPUQ_ROW_TYPES] = {EACH_ROW_TYPE(TYPE)};
 void kernel_each(void (*visit)(void *context, kernel_id id), void *context)
 {
     for (npuq_type x = 0; x < NPUQ_ROW_TYPES; x++) {
-        if (npuq_rows_ref.range[x]) {
+        if (npuq_index_of_kernels.range[x]) {
             visit(context, (kernel_id){RANGE, x, NPUQ_TYPE_INT8, NPUQ_MUL});
             visit(context, (kernel_id){SMOOTH_RANGE, x, NPUQ_TYPE_INT8, NPUQ_MUL});
         }
         for (npuq_type y = 0; y < NPUQ_ROW_TYPES; y++) {
             for (npuq_affine_op op = 0; op < NPUQ_AFFINE_OPS; op++) {
-                if (npuq_rows_ref.quantise[op][y][x]) {
+                if (npuq_index_of_kernels.quantise[op][y][x]) {
                     visit(context, (kernel_id){UNIFORM, x, y, op});
                     visit(context, (kernel_id){VECTOR, x, y, op});
                 }
             }
-            if (npuq_rows_ref.quantise[NPUQ_MUL][y][x]) {
+            if (npuq_index_of_kernels.quantise[NPUQ_MUL][y][x]) {
                 visit(context, (kernel_id){SMOOTH_AFFINE, x, y, NPUQ_MUL});
             }
         }
@@ -69,7 +69,7 @@ void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_argu
         const npuq_range_params params = {id.kind == RANGE ? NULL : a->smooth, a->smooth_offsets, a->hi, a->lo,
                                           a->half_columns};
 
-        kernels->range[id.x](&a->block, &params);
+        npuq_range_kernel(kernels, id.x)(&a->block, &params);
     } else {
         const npuq_steps steps = id.kind == VECTOR ? (a->step > 0 && a->offset ? NPUQ_BY_COLUMN : NPUQ_SCALE_BY_COLUMN)
                                                    : (a->step > 0 ? NPUQ_BY_ROW : NPUQ_ONE);
@@ -77,7 +77,7 @@ void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_argu
                                           a->smooth_offsets, steps,     0,
                                           a->half_columns};
 
-        kernels->quantise[id.op][id.y][id.x](&a->block, &params);
+        npuq_quantise_kernel(kernels, id.op, id.y, id.x)(&a->block, &params);
     }
 }
 

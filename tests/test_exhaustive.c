@@ -336,11 +336,11 @@ static void check_integers(const void *argument, uint32_t number, void *memory, 
     params.row_scale = s->row_scale != 0 ? &row_scale : NULL;
     params.bias = s->bias != 0 ? b->bias : NULL;
     params.x_bias = s->x_bias != 0 ? b->x_bias : NULL;
-    npuq_rows_ref.dequantise[s->y][NPUQ_TYPE_INT32](&block, &params);
+    npuq_dequantise_kernel(&npuq_rows_ref, s->y, NPUQ_TYPE_INT32)(&block, &params);
     FOR_EACH_KERNELS(k)
     {
         block.y = b->got;
-        k->kernels->dequantise[s->y][NPUQ_TYPE_INT32](&block, &params);
+        npuq_dequantise_kernel(k->kernels, s->y, NPUQ_TYPE_INT32)(&block, &params);
         if (memcmp(b->got, b->expected, npuq_count_bytes(npuq_word_of(s->y), BLOCK)) != 0) {
             (void)snprintf(difference->text, sizeof difference->text, "%s, %s, patterns %08x..%08x", k->name, s->name,
                            b->patterns[0], b->patterns[BLOCK - 1]);

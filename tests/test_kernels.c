@@ -644,12 +644,12 @@ static void test_widen(void **unused)
         for (npuq_type p = 0; p < NPUQ_ROW_TYPES; p++) {
             char name[32];
 
-            assert_int_equal(!npuq_rows_ref.widen[p], !b->kernels->widen[p]);
-            if (!npuq_rows_ref.widen[p]) {
+            if (!npuq_index_of_kernels.widen[p]) {
                 continue;
             }
             (void)snprintf(name, sizeof name, "%s, %s", kernel_types[p].name, b->name);
-            check_widen(b->kernels->widen[p], npuq_rows_ref.widen[p], npuq_word_of(p).size, name);
+            check_widen(npuq_widen_kernel(b->kernels, p), npuq_widen_kernel(&npuq_rows_ref, p), npuq_word_of(p).size,
+                        name);
         }
     }
 }
@@ -749,14 +749,14 @@ static void check_runs(const kernel_backend *backend, npuq_dtype x_dtype, npuq_d
     npuq_block block = {
         .x = from, .y = expected, .rows = 1, .n = n, .flip = y == NPUQ_TYPE_INT8 && test_one_in(2) ? 0x80 : 0};
 
-    npuq_rows_ref.run_magnitudes[x](&block, log2, largest);
-    npuq_rows_ref.quantise[NPUQ_MUL][y][x](&block,
-                                           &(npuq_quant_params){scales, NULL, NULL, NULL, NPUQ_BY_RUN, log2, false});
+    npuq_run_kernel(&npuq_rows_ref, x)(&block, log2, largest);
+    npuq_quantise_kernel(&npuq_rows_ref, NPUQ_MUL, y,
+                         x)(&block, &(npuq_quant_params){scales, NULL, NULL, NULL, NPUQ_BY_RUN, log2, false});
     kernel_choose_hints(&block);
     block.y = to;
-    backend->kernels->run_magnitudes[x](&block, log2, got_largest);
-    backend->kernels->quantise[NPUQ_MUL][y][x](&block,
-                                               &(npuq_quant_params){by, NULL, NULL, NULL, NPUQ_BY_RUN, log2, false});
+    npuq_run_kernel(backend->kernels, x)(&block, log2, got_largest);
+    npuq_quantise_kernel(backend->kernels, NPUQ_MUL, y,
+                         x)(&block, &(npuq_quant_params){by, NULL, NULL, NULL, NPUQ_BY_RUN, log2, false});
     backend->kernels->fence_stores();
     canonical(largest, runs);
     canonical(got_largest, runs);

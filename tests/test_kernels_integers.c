@@ -130,7 +130,7 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
     npuq_block block = {x, expected + PAD, (ptrdiff_t)x_step, (ptrdiff_t)y_step, rows, n, 0, {.prefetch_bytes = 0}, 0};
 
     kernel_choose_hints(&block);
-    npuq_rows_ref.dequantise[k.y][k.x](&block, &p);
+    npuq_dequantise_kernel(&npuq_rows_ref, k.y, k.x)(&block, &p);
     /* between guard bytes, or with its end against the guard page when gap is 0 */
     unsigned char *target = y + PAD + (test_one_in(2) ? PAD : 0);
     block.y = target;
@@ -139,7 +139,7 @@ static void check(const kernel_backend *backend, integer_kernel k, size_t n, siz
         block.x = target;
     }
     p.words = as_words ? words : NULL;
-    backend->kernels->dequantise[k.y][k.x](&block, &p);
+    npuq_dequantise_kernel(backend->kernels, k.y, k.x)(&block, &p);
 
     describe(line, sizeof line, "differs");
     test_same(target, expected + PAD, y_span, "%s", line);
@@ -160,8 +160,7 @@ static void for_each_kernel(void (*visit)(const kernel_backend *backend, integer
     {
         for (npuq_type x = 0; x < NPUQ_ROW_TYPES; x++) {
             for (npuq_type y = 0; y < NPUQ_ROW_TYPES; y++) {
-                assert_int_equal(!npuq_rows_ref.dequantise[y][x], !b->kernels->dequantise[y][x]);
-                if (npuq_rows_ref.dequantise[y][x]) {
+                if (npuq_index_of_kernels.dequantise[y][x]) {
                     visit(b, (integer_kernel){x, y});
                 }
             }
@@ -225,11 +224,11 @@ static void check_scales(const kernel_backend *backend, integer_kernel k)
             const npuq_dequant_params p = {.scale = scale, .offset = with_offset ? offset : NULL, .by_column = true};
             npuq_block block = {.x = x, .y = expected, .rows = 1, .n = SCALES};
 
-            npuq_rows_ref.dequantise[k.y][k.x](&block, &p);
+            npuq_dequantise_kernel(&npuq_rows_ref, k.y, k.x)(&block, &p);
             block.y = got;
             for (int from_memory = 0; from_memory < 2; from_memory++) { /* the other loop has non-temporal stores */
                 block.hints = (npuq_hints){.from_memory = from_memory, .read_streams = 1};
-                backend->kernels->dequantise[k.y][k.x](&block, &p);
+                npuq_dequantise_kernel(backend->kernels, k.y, k.x)(&block, &p);
                 test_same(got, expected, bytes, "%s, %s to %s, x = %u%s", backend->name, kernel_types[k.x].name,
                           kernel_types[k.y].name, (unsigned)value, from_memory ? ", from memory" : "");
                 memset(got, CANARY, bytes);
@@ -244,9 +243,9 @@ static void check_scales(const kernel_backend *backend, integer_kernel k)
         const npuq_dequant_params p = {.scale = &one};
         npuq_block block = {.x = x, .y = expected, .rows = 1, .n = COLUMNS};
 
-        npuq_rows_ref.dequantise[k.y][k.x](&block, &p);
+        npuq_dequantise_kernel(&npuq_rows_ref, k.y, k.x)(&block, &p);
         block.y = got;
-        backend->kernels->dequantise[k.y][k.x](&block, &p);
+        npuq_dequantise_kernel(backend->kernels, k.y, k.x)(&block, &p);
         test_same(got, expected, npuq_count_bytes(npuq_word_of(k.y), COLUMNS), "%s, %s to %s, scale = %a",
                   backend->name, kernel_types[k.x].name, kernel_types[k.y].name, (double)one);
     }
@@ -287,11 +286,11 @@ static void check_places(const kernel_backend *backend, integer_kernel k)
             .x = x, .y = expected, .x_stride = sizeof x[0], .y_stride = sizeof x[0], .rows = ROWS, .n = N};
 
         *place = others[i / 2 % 3];
-        npuq_rows_ref.dequantise[k.y][k.x](&block, &p);
+        npuq_dequantise_kernel(&npuq_rows_ref, k.y, k.x)(&block, &p);
         memcpy(got, x, sizeof got);
         block.x = block.y = got;
         kernel_choose_hints(&block);
-        backend->kernels->dequantise[k.y][k.x](&block, &p);
+        npuq_dequantise_kernel(backend->kernels, k.y, k.x)(&block, &p);
         test_same(got, expected, sizeof got, "%s, in place, %a at %zu", backend->name, (double)*place, i / 6);
         *place = ordinary;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dispatch.h"
 
+#include "../operators.def"
 #include "../status.h"
 #include "cpu.h"
 
@@ -8,6 +9,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* clang-format off: a table of macros */
+
+#define PRODUCT(name, Y, X)  .quantise[NPUQ_MUL][NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_PRODUCT_##name + 1,
+#define QUOTIENT(name, Y, X) .quantise[NPUQ_DIV][NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_QUOTIENT_##name + 1,
+#define DEQUANT(name, Y, X)  .dequantise[NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_DEQUANT_##name + 1,
+#define RANGE(name, X)       .range[NPUQ_TYPE_##X] = NPUQ_RANGE_##name + 1,
+#define WIDEN(name, P)       .widen[NPUQ_TYPE_##P] = NPUQ_WIDEN_##name + 1,
+const npuq_kernel_index npuq_index_of_kernels = {NPUQ_EACH_PRODUCT(PRODUCT) NPUQ_EACH_QUOTIENT(
+    QUOTIENT) NPUQ_EACH_DEQUANT(DEQUANT, DEQUANT) NPUQ_EACH_RANGE(RANGE) NPUQ_EACH_PARAMETER(WIDEN)};
+
+/* clang-format on */
+
+/* All that the operators take: a product makes uint8 of int8, and float32 is not widened. */
+#define COUNT(TYPES) (TYPES_##TYPES(NPUQ_ONE))
+_Static_assert((NPUQ_EACH_PRODUCT(NPUQ_ONE)) == COUNT(NARROW) * COUNT(FLOATS), "by a product");
+_Static_assert((NPUQ_EACH_QUOTIENT(NPUQ_ONE)) == COUNT(QUOTIENTS) * COUNT(FLOATS), "by division");
+_Static_assert((NPUQ_EACH_DEQUANT(NPUQ_ONE, NPUQ_ONE)) == (COUNT(NARROW) + COUNT(INT32)) * COUNT(FLOATS) + COUNT(INT8),
+               "from integers");
+_Static_assert((NPUQ_EACH_RANGE(NPUQ_ONE)) == COUNT(FLOATS), "ranges");
+_Static_assert((NPUQ_EACH_PARAMETER(NPUQ_ONE)) == COUNT(ADDENDS) - COUNT(FLOAT32), "parameters");
+_Static_assert(NPUQ_ROW_TYPES <= NPUQ_TYPE_ROOM && NPUQ_ROWS_KERNELS < UINT8_MAX, "a byte for each");
 
 typedef struct backend {
     npuq_backend id;

@@ -8,6 +8,7 @@
 #define NPUQ_ROW_H
 
 #include "../type.h"
+#include "row_table.h"
 
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "npuquant defines every bit of its results, NaN and infinities included: build it without -ffast-math"
@@ -147,22 +148,85 @@ typedef void npuq_spread_fn(const float *values, size_t rows, size_t n, float *t
  * hand y over. The fence waits for all stores, so one serves many rows. */
 typedef void npuq_fence_stores_fn(void);
 
+/* The kernels that there are by types, and how many. */
+#define NPUQ_PRODUCT_NUMBER(name, Y, X)  NPUQ_PRODUCT_##name,
+#define NPUQ_QUOTIENT_NUMBER(name, Y, X) NPUQ_QUOTIENT_##name,
+#define NPUQ_DEQUANT_NUMBER(name, Y, X)  NPUQ_DEQUANT_##name,
+#define NPUQ_RANGE_NUMBER(name, X)       NPUQ_RANGE_##name,
+#define NPUQ_WIDEN_NUMBER(name, P)       NPUQ_WIDEN_##name,
+enum {
+    NPUQ_EACH_PRODUCT(NPUQ_PRODUCT_NUMBER) NPUQ_EACH_QUOTIENT(NPUQ_QUOTIENT_NUMBER)
+        NPUQ_EACH_DEQUANT(NPUQ_DEQUANT_NUMBER, NPUQ_DEQUANT_NUMBER) NPUQ_ROWS_KERNELS
+};
+enum { NPUQ_EACH_RANGE(NPUQ_RANGE_NUMBER) NPUQ_RANGES };
+enum { NPUQ_EACH_PARAMETER(NPUQ_WIDEN_NUMBER) NPUQ_WIDENED };
+
+/* By y and x, 1 more than their numbers; 0 where no operator asks for one. A power of 2: a small call has no time to
+ * multiply. */
+enum { NPUQ_TYPE_ROOM = NPUQ_ROW_TYPES <= 8 ? 8 : 16 };
+typedef struct npuq_kernel_index {
+    uint8_t quantise[NPUQ_AFFINE_OPS][NPUQ_TYPE_ROOM][NPUQ_TYPE_ROOM];
+    uint8_t dequantise[NPUQ_TYPE_ROOM][NPUQ_TYPE_ROOM];
+    uint8_t range[NPUQ_TYPE_ROOM];
+    uint8_t widen[NPUQ_TYPE_ROOM];
+} npuq_kernel_index;
+extern const npuq_kernel_index npuq_index_of_kernels;
+
 typedef struct npuq_row_kernels {
     bool takes_any_columns; /* halves next to x of their type, and words; else only binary32 and int32 */
-    /* null where no operator asks for it, see row_table.h */
-    npuq_rows_fn *quantise[NPUQ_AFFINE_OPS][NPUQ_ROW_TYPES][NPUQ_ROW_TYPES]; /* y, x */
-    npuq_rows_fn *dequantise[NPUQ_ROW_TYPES][NPUQ_ROW_TYPES];
-    npuq_rows_fn *range[NPUQ_ROW_TYPES];
+    npuq_rows_fn *rows[NPUQ_ROWS_KERNELS];
+    npuq_rows_fn *range[NPUQ_RANGES];
     npuq_short_rows_fn *short_rows;
-    npuq_run_magnitudes_fn *run_magnitudes[NPUQ_ROW_TYPES];
+    npuq_run_magnitudes_fn *run_magnitudes[NPUQ_RANGES];
     npuq_parameters_fn *parameters;
     npuq_pack_fn *pack;
     npuq_unpack_fn *unpack;
     npuq_word_bits_fn *word_bits;
-    npuq_widen_fn *widen[NPUQ_ROW_TYPES];
+    npuq_widen_fn *widen[NPUQ_WIDENED];
     npuq_spread_fn *spread;
     npuq_fence_stores_fn *fence_stores;
 } npuq_row_kernels;
+
+static inline npuq_rows_fn *npuq_quantise_kernel(const npuq_row_kernels *kernels, npuq_affine_op op, npuq_type y,
+                                                 npuq_type x)
+{
+    const size_t i = npuq_index_of_kernels.quantise[op][y][x];
+
+    assert(i > 0);
+    return kernels->rows[i - 1];
+}
+
+static inline npuq_rows_fn *npuq_dequantise_kernel(const npuq_row_kernels *kernels, npuq_type y, npuq_type x)
+{
+    const size_t i = npuq_index_of_kernels.dequantise[y][x];
+
+    assert(i > 0);
+    return kernels->rows[i - 1];
+}
+
+static inline npuq_rows_fn *npuq_range_kernel(const npuq_row_kernels *kernels, npuq_type x)
+{
+    const size_t i = npuq_index_of_kernels.range[x];
+
+    assert(i > 0);
+    return kernels->range[i - 1];
+}
+
+static inline npuq_run_magnitudes_fn *npuq_run_kernel(const npuq_row_kernels *kernels, npuq_type x)
+{
+    const size_t i = npuq_index_of_kernels.range[x];
+
+    assert(i > 0);
+    return kernels->run_magnitudes[i - 1];
+}
+
+static inline npuq_widen_fn *npuq_widen_kernel(const npuq_row_kernels *kernels, npuq_type parameter)
+{
+    const size_t i = npuq_index_of_kernels.widen[parameter];
+
+    assert(i > 0);
+    return kernels->widen[i - 1];
+}
 
 /* The one list of backends, the fastest first: DO(ID, name) for NPUQ_BACKEND_<ID>, named name, with the table
  * npuq_rows_<name>. The last one runs everywhere. The build defines NPUQ_WITH_<ID> for each of its backends except

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The one list of row kernels. A backend defines NPUQ_KERNEL, which adds its suffix, and static functions by these
- * names: NPUQ_EACH_PRODUCT and its like write them once for all types. NPUQ_ROW_TABLE is their table.
+ * The one list of row kernels, which numbers them (row.h). A backend defines NPUQ_KERNEL, which adds its suffix, and
+ * static functions by these names: NPUQ_EACH_PRODUCT and its like write them once for all types. NPUQ_ROW_TABLE is
+ * their table.
  */
 #ifndef NPUQ_ROW_TABLE_H
 #define NPUQ_ROW_TABLE_H
-
-#include "row_contract.h"
 
 /* clang-format off: a table of macros */
 
@@ -29,14 +28,14 @@
 /* DO(name, P) for the parameters that are widened */
 #define NPUQ_EACH_PARAMETER(DO) DO(f16, FLOAT16) DO(bf16, BFLOAT16) DO(i8, INT8) DO(u8, UINT8) DO(i32, INT32)
 
-#define NPUQ_PRODUCT_ENTRY(name, Y, X)  .quantise[NPUQ_MUL][NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(multiply, name),
-#define NPUQ_QUOTIENT_ENTRY(name, Y, X) .quantise[NPUQ_DIV][NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(divide, name),
-#define NPUQ_RANGE_ENTRY(name, X)       .range[NPUQ_TYPE_##X] = NPUQ_KERNEL(find, range_from_##name),
-#define NPUQ_DEQUANT_ENTRY(name, Y, X)  .dequantise[NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(dequantise, name),
-#define NPUQ_CONVERT_ENTRY(name, Y, X)  .dequantise[NPUQ_TYPE_##Y][NPUQ_TYPE_##X] = NPUQ_KERNEL(convert, name),
-#define NPUQ_WIDEN_ENTRY(name, P)       .widen[NPUQ_TYPE_##P] = NPUQ_KERNEL(widen, f32_from_##name),
-
-#define NPUQ_RUN_MAGNITUDES_ENTRY(name, X) .run_magnitudes[NPUQ_TYPE_##X] = NPUQ_KERNEL(find, run_magnitudes_of_##name),
+#define NPUQ_PRODUCT_ENTRY(name, Y, X)  .rows[NPUQ_PRODUCT_##name] = NPUQ_KERNEL(multiply, name),
+#define NPUQ_QUOTIENT_ENTRY(name, Y, X) .rows[NPUQ_QUOTIENT_##name] = NPUQ_KERNEL(divide, name),
+#define NPUQ_RANGE_ENTRY(name, X)       .range[NPUQ_RANGE_##name] = NPUQ_KERNEL(find, range_from_##name),
+#define NPUQ_DEQUANT_ENTRY(name, Y, X)  .rows[NPUQ_DEQUANT_##name] = NPUQ_KERNEL(dequantise, name),
+#define NPUQ_CONVERT_ENTRY(name, Y, X)  .rows[NPUQ_DEQUANT_##name] = NPUQ_KERNEL(convert, name),
+#define NPUQ_WIDEN_ENTRY(name, P)       .widen[NPUQ_WIDEN_##name] = NPUQ_KERNEL(widen, f32_from_##name),
+#define NPUQ_RUN_MAGNITUDES_ENTRY(name, X)                                                                             \
+    .run_magnitudes[NPUQ_RANGE_##name] = NPUQ_KERNEL(find, run_magnitudes_of_##name),
 
 #define NPUQ_ROW_TABLE NPUQ_ROW_TABLE_WITH(NPUQ_DEQUANT_ENTRY)
 #define NPUQ_ROW_TABLE_WITH(TO_BF16_ENTRY)                                                                             \

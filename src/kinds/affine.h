@@ -16,7 +16,7 @@ enum {
 
 static inline NPUQ_INLINED npuq_rows_fn *npuq_find_quantiser(const npuq_kernel_setup *setup)
 {
-    return setup->kernels->quantise[setup->op][setup->types[NPUQ_AT_Y]][setup->types[NPUQ_AT_X]];
+    return npuq_quantise_kernel(setup->kernels, setup->op, setup->types[NPUQ_AT_Y], setup->types[NPUQ_AT_X]);
 }
 
 /* Of tiles that are not one block, or parameters that kernels cannot read where they are. */

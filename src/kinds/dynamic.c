@@ -51,12 +51,9 @@ typedef struct row_values {
     float inverse_scale[ROWS];
 } row_values;
 
-/* Stores one value for each row; `to` may be null. Not inlined: copies in all callers are kilobytes. */
+/* Stores one value for each row. Not inlined: copies in all callers are kilobytes. */
 static NPUQ_NOT_INLINED void store_values(char *to, ptrdiff_t stride, const float *values, size_t rows)
 {
-    if (!to) {
-        return;
-    }
     if (stride == (ptrdiff_t)sizeof(float)) { /* compilers make vectors of this loop */
         for (size_t r = 0; r < rows; r++) {
             ((float *)(void *)to)[r] = npuq_canonical(values[r]);
@@ -75,12 +72,15 @@ static void load_values(const char *from, ptrdiff_t stride, float *values, size_
     }
 }
 
+/* The second is absent in the symmetric form. */
 static void store_for_rows(const npuq_tile *tile, const float *first, const float *second)
 {
     const npuq_place *to = tile->places;
 
     store_values(to[SCALE_OR_MIN].data, to[SCALE_OR_MIN].row_stride, first, tile->rows);
-    store_values(to[OFFSET_OR_MAX].data, to[OFFSET_OR_MAX].row_stride, second, tile->rows);
+    if (to[OFFSET_OR_MAX].data) {
+        store_values(to[OFFSET_OR_MAX].data, to[OFFSET_OR_MAX].row_stride, second, tile->rows);
+    }
 }
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
@@ -116,7 +116,7 @@ static inline NPUQ_INLINED bool is_half_smooth(const npuq_kernel_setup *setup, c
 static inline NPUQ_INLINED void find_ranges(const npuq_kernel_setup *setup, const npuq_tile *tile,
                                             const npuq_params *smooth, row_values *v)
 {
-    npuq_rows_fn *kernel = setup->kernels->range[setup->types[X]];
+    npuq_rows_fn *kernel = npuq_range_kernel(setup->kernels, setup->types[X]);
     const bool half_columns = is_half_smooth(setup, smooth);
 
     start_ranges(tile->rows, v);
@@ -307,7 +307,7 @@ static NPUQ_NOT_INLINED void quantise_runs(const npuq_plan *plan, const npuq_til
     row_values v;
     const npuq_quant_params params = {v.inverse_scale, NULL, NULL, NULL, NPUQ_BY_RUN, log2, false};
 
-    setup->kernels->run_magnitudes[setup->types[X]](&all, log2, v.hi);
+    npuq_run_kernel(setup->kernels, setup->types[X])(&all, log2, v.hi);
     memcpy(v.lo, v.hi, sizeof v.lo);
     set_parameters(setup, plan, tile, &v);
     all.hints = setup->memory.writes;
@@ -616,7 +616,10 @@ static void find_params_of_ranges(npuq_dynamic_form form, npuq_type y, const npu
             load_values(tile.places[PARAMS_MAX].data, tile.places[PARAMS_MAX].col_stride, v.hi, tile.cols);
             compute_parameters(npuq_kernels(), form, y, tile.cols, &v);
             store_values(tile.places[PARAMS_SCALE].data, tile.places[PARAMS_SCALE].col_stride, v.scale, tile.cols);
-            store_values(tile.places[PARAMS_OFFSET].data, tile.places[PARAMS_OFFSET].col_stride, v.offset, tile.cols);
+            if (tile.places[PARAMS_OFFSET].data) {
+                store_values(tile.places[PARAMS_OFFSET].data, tile.places[PARAMS_OFFSET].col_stride, v.offset,
+                             tile.cols);
+            }
         }
     }
     npuq_fp_leave(&caller);

@@ -185,14 +185,15 @@ void npuq_dequantise_tile(const npuq_plan *plan, const npuq_tile *tile)
     const dequant_columns columns = find_tile_columns(plan, tile);
     npuq_dequant_params params = {.by_column = go_by_column(setup, &columns)};
     dequant_job job = {plan, tile, &params, NULL, &buffers, npuq_count_rows_to_join(setup, tile)};
-    npuq_pass pass = {setup->kernels->dequantise[setup->types[NPUQ_INTEGERS_Y]][setup->types[NPUQ_INTEGERS_X]],
-                      &params,
-                      true,
-                      job.join,
-                      set_columns,
-                      NULL,
-                      &job,
-                      converts_columns(setup, &columns) ? MOST_COLUMNS : SIZE_MAX};
+    npuq_pass pass = {
+        npuq_dequantise_kernel(setup->kernels, setup->types[NPUQ_INTEGERS_Y], setup->types[NPUQ_INTEGERS_X]),
+        &params,
+        true,
+        job.join,
+        set_columns,
+        NULL,
+        &job,
+        converts_columns(setup, &columns) ? MOST_COLUMNS : SIZE_MAX};
 
     if (tile->places[NPUQ_INTEGERS_ROW_SCALE].data) {
         const npuq_params row_scale = npuq_make_row_params(setup, tile, NPUQ_INTEGERS_ROW_SCALE);

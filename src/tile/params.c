@@ -48,7 +48,7 @@ const float *npuq_convert_any_params(const npuq_row_kernels *kernels, npuq_param
             p += params.stride;
         }
     } else if (n > 1 && type != NPUQ_TYPE_FLOAT32 && params.stride == (ptrdiff_t)npuq_word_of(type).size) {
-        kernels->widen[type](p, buffer, n);
+        npuq_widen_kernel(kernels, type)(p, buffer, n);
     } else {
         for (size_t i = 0; i < n; i++) {
             buffer[i] = read_param(type, p + (ptrdiff_t)i * params.stride);
