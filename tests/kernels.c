@@ -10,91 +10,125 @@
 #define TYPE(NAME, name, row, ...) {#row, NPUQ_##NAME},
 const struct kernel_type kernel_types[NPUQ_ROW_TYPES] = {EACH_ROW_TYPE(TYPE)};
 
+/* Whether there is such a kernel. */
+static bool exists(kernel_id id)
+{
+    const npuq_kernel_index *index = &npuq_index_of_kernels;
+    const bool only_x = id.y == 0 && id.op == 0;
+
+    switch (id.kind) {
+    case KERNEL_BY_ROW:
+    case KERNEL_BY_COLUMN: return index->quantise[id.op][id.y][id.x];
+    case KERNEL_BY_RUN:
+    case KERNEL_SMOOTHED: return id.op == NPUQ_MUL && index->quantise[id.op][id.y][id.x];
+    case KERNEL_RANGES:
+    case KERNEL_SMOOTHED_RANGES:
+    case KERNEL_MAGNITUDES: return only_x && index->range[id.x];
+    case KERNEL_DEQUANTISE: return id.op == 0 && index->dequantise[id.y][id.x];
+    case KERNEL_PARAMETERS: /* in the types of dynamic quantisation */
+        return id.x == 0 && id.op == 0 && (id.y == NPUQ_TYPE_INT8 || id.y == NPUQ_TYPE_QUINT4X2);
+    case KERNEL_WIDEN: return only_x && index->widen[id.x];
+    default: return only_x && id.x == 0;
+    }
+}
+
 void kernel_each(void (*visit)(void *context, kernel_id id), void *context)
 {
-    for (npuq_type x = 0; x < NPUQ_ROW_TYPES; x++) {
-        if (npuq_index_of_kernels.range[x]) {
-            visit(context, (kernel_id){RANGE, x, NPUQ_TYPE_INT8, NPUQ_MUL});
-            visit(context, (kernel_id){SMOOTH_RANGE, x, NPUQ_TYPE_INT8, NPUQ_MUL});
-        }
-        for (npuq_type y = 0; y < NPUQ_ROW_TYPES; y++) {
-            for (npuq_affine_op op = 0; op < NPUQ_AFFINE_OPS; op++) {
-                if (npuq_index_of_kernels.quantise[op][y][x]) {
-                    visit(context, (kernel_id){UNIFORM, x, y, op});
-                    visit(context, (kernel_id){VECTOR, x, y, op});
-                }
-            }
-            if (npuq_index_of_kernels.quantise[NPUQ_MUL][y][x]) {
-                visit(context, (kernel_id){SMOOTH_AFFINE, x, y, NPUQ_MUL});
-            }
+    enum { ALL = KERNEL_KINDS * NPUQ_ROW_TYPES * NPUQ_ROW_TYPES * NPUQ_AFFINE_OPS };
+
+    for (unsigned i = 0; i < ALL; i++) {
+        const unsigned types = i / NPUQ_AFFINE_OPS;
+        const kernel_id id = {(kernel_kind)(types / NPUQ_ROW_TYPES / NPUQ_ROW_TYPES),
+                              (npuq_type)(types / NPUQ_ROW_TYPES % NPUQ_ROW_TYPES), (npuq_type)(types % NPUQ_ROW_TYPES),
+                              (npuq_affine_op)(i % NPUQ_AFFINE_OPS)};
+
+        if (exists(id)) {
+            visit(context, id);
         }
     }
+}
+
+bool kernel_has_y(kernel_id id)
+{
+    return id.kind <= KERNEL_SMOOTHED || id.kind == KERNEL_DEQUANTISE;
 }
 
 const char *kernel_name(kernel_id id)
 {
+#define KERNEL_NAME(KIND, name) name,
+    static const char *const kinds[] = {EACH_KERNEL_KIND(KERNEL_NAME)};
     static _Thread_local char name[64];
-    static const char *const kinds[] = {"uniform", "vector", "range", "smooth range", "smooth affine"};
 
-    if (id.kind == RANGE || id.kind == SMOOTH_RANGE) {
-        (void)snprintf(name, sizeof name, "%s %s", kinds[id.kind], kernel_types[id.x].name);
-    } else {
-        (void)snprintf(name, sizeof name, "%s %s to %s, %s", kinds[id.kind], kernel_types[id.x].name,
-                       kernel_types[id.y].name, id.op == NPUQ_DIV ? "div" : "mul");
-    }
+    (void)snprintf(name, sizeof name, "%s, %s to %s%s", kinds[id.kind], kernel_types[id.x].name,
+                   kernel_types[id.y].name, id.op == NPUQ_DIV ? ", div" : "");
     return name;
-}
-
-size_t kernel_x_size(kernel_id id)
-{
-    return npuq_word_of(id.x).size;
 }
 
 size_t kernel_y_bytes(kernel_id id, size_t n)
 {
-    if (id.kind == RANGE || id.kind == SMOOTH_RANGE) {
-        return 0;
-    }
-    return npuq_count_bytes(npuq_word_of(id.y), n);
+    return kernel_has_y(id) ? npuq_count_bytes(npuq_word_of(id.y), n) : 0;
 }
 
-size_t kernel_multiple(kernel_id id)
+kernel_call kernel_make_call(kernel_id id, npuq_block block, const float *scale, const float *offset)
 {
-    return npuq_count_elements_in(npuq_word_of(id.y));
-}
+    kernel_call call = {.id = id, .block = block};
 
-void kernel_run(const npuq_row_kernels *kernels, kernel_id id, const kernel_arguments *a)
-{
-    if (id.kind == RANGE || id.kind == SMOOTH_RANGE) {
-        const npuq_range_params params = {id.kind == RANGE ? NULL : a->smooth, a->smooth_offsets, a->hi, a->lo,
-                                          a->half_columns};
-
-        npuq_range_kernel(kernels, id.x)(&a->block, &params);
+    if (kernel_has_y(id)) {
+        call.params.quant = (npuq_quant_params){
+            .scale = scale,
+            .offset = offset,
+            .smooth = id.kind == KERNEL_SMOOTHED ? scale : NULL,
+            .steps = id.kind == KERNEL_BY_COLUMN ? NPUQ_SCALE_BY_COLUMN : NPUQ_ONE,
+        };
     } else {
-        const npuq_steps steps = id.kind == VECTOR ? (a->step > 0 && a->offset ? NPUQ_BY_COLUMN : NPUQ_SCALE_BY_COLUMN)
-                                                   : (a->step > 0 ? NPUQ_BY_ROW : NPUQ_ONE);
-        const npuq_quant_params params = {a->scale,          a->offset, id.kind == SMOOTH_AFFINE ? a->smooth : NULL,
-                                          a->smooth_offsets, steps,     0,
-                                          a->half_columns};
-
-        npuq_quantise_kernel(kernels, id.op, id.y, id.x)(&a->block, &params);
+        call.params.range.smooth = id.kind == KERNEL_SMOOTHED_RANGES ? scale : NULL;
     }
+    return call;
 }
 
-void kernel_same(const kernel_backend *backend, kernel_id id, kernel_arguments a, void *got, void *expected,
-                 size_t size, size_t number)
+void kernel_run(const npuq_row_kernels *k, const kernel_call *call)
+{
+    const kernel_id id = call->id;
+    const npuq_block *block = &call->block;
+    const kernel_values *v = &call->params.values;
+
+    switch (id.kind) {
+    case KERNEL_BY_ROW:
+    case KERNEL_BY_COLUMN:
+    case KERNEL_BY_RUN:
+    case KERNEL_SMOOTHED: npuq_quantise_kernel(k, id.op, id.y, id.x)(block, &call->params.quant); break;
+    case KERNEL_RANGES:
+    case KERNEL_SMOOTHED_RANGES: npuq_range_kernel(k, id.x)(block, &call->params.range); break;
+    case KERNEL_MAGNITUDES: npuq_run_kernel(k, id.x)(block, call->params.runs.log2, call->params.runs.largest); break;
+    case KERNEL_DEQUANTISE: npuq_dequantise_kernel(k, id.y, id.x)(block, &call->params.dequant); break;
+    case KERNEL_SHORT_RANGES: k->short_rows(v->y[0], v->more, block->n, block->rows, v->y[1], v->y[2]); break;
+    case KERNEL_PARAMETERS: k->parameters(v->form, id.y, v->x, v->more, block->n, v->y[0], v->y[1], v->y[2]); break;
+    case KERNEL_PACK: k->pack(v->x, v->more, v->y[0], block->n, v->mode); break;
+    case KERNEL_UNPACK: k->unpack(v->x, v->y[0], v->y[1], block->n); break;
+    case KERNEL_WORD_BITS: *(npuq_word_bits *)v->y[0] = k->word_bits(v->x, block->n); break;
+    case KERNEL_WIDEN: npuq_widen_kernel(k, id.x)(v->x, v->y[0], block->n); break;
+    case KERNEL_SPREAD: k->spread(v->x, block->rows, block->n, v->y[0]); break;
+    case KERNEL_KINDS: break;
+    }
+    k->fence_stores();
+}
+
+void kernel_same(const kernel_backend *backend, kernel_call call, void *got, void *expected, size_t size, size_t number)
 {
     float hi[] = {-INFINITY, -INFINITY};
     float lo[] = {INFINITY, INFINITY};
     char what[128];
 
     for (int i = 0; i < 2; i++) {
-        a.block.y = i ? got : expected;
-        a.hi = &hi[i];
-        a.lo = &lo[i];
-        kernel_run(i ? backend->kernels : &npuq_rows_ref, id, &a);
+        call.block.y = i ? got : expected;
+        if (!kernel_has_y(call.id)) {
+            call.params.range.hi = &hi[i];
+            call.params.range.lo = &lo[i];
+        }
+        kernel_run(i ? backend->kernels : &npuq_rows_ref, &call);
     }
-    (void)snprintf(what, sizeof what, "%s, %s, case %zu, n = %zu", backend->name, kernel_name(id), number, a.block.n);
+    (void)snprintf(what, sizeof what, "%s, %s, case %zu, n = %zu", backend->name, kernel_name(call.id), number,
+                   call.block.n);
     test_same(got, expected, size, "%s", what);
     test_same(&hi[1], &hi[0], sizeof hi[0], "%s: hi", what);
     test_same(&lo[1], &lo[0], sizeof lo[0], "%s: lo", what);

@@ -94,19 +94,27 @@ typedef struct pass {
     size_t which;
 } pass;
 
-/* Runs a backend's kernel and compares the result with b->expected and this range. */
-static void compare(const kernel_backend *backend, kernel_id id, size_t which, buffers *b, kernel_arguments a,
-                    float expected_hi, float expected_lo, block_difference *difference)
+static void run(const npuq_row_kernels *kernels, kernel_id id, buffers *b, void *y, float range[2])
 {
-    float hi = -INFINITY;
-    float lo = INFINITY;
+    kernel_call call =
+        kernel_make_call(id, (npuq_block){.x = b->x, .y = y, .rows = 1, .n = BLOCK}, b->scale, b->offset);
 
-    a.block.y = b->got;
-    a.hi = &hi;
-    a.lo = &lo;
-    kernel_run(backend->kernels, id, &a);
-    if (memcmp(b->got, b->expected, kernel_y_bytes(id, BLOCK)) != 0 || memcmp(&hi, &expected_hi, sizeof hi) != 0 ||
-        memcmp(&lo, &expected_lo, sizeof lo) != 0) {
+    if (!kernel_has_y(id)) {
+        call.params.range.hi = &range[0];
+        call.params.range.lo = &range[1];
+    }
+    kernel_run(kernels, &call);
+}
+
+/* Runs a backend's kernel and compares the result with b->expected and this range. */
+static void compare(const kernel_backend *backend, kernel_id id, size_t which, buffers *b,
+                    const float expected_range[2], block_difference *difference)
+{
+    float range[] = {-INFINITY, INFINITY};
+
+    run(backend->kernels, id, b, b->got, range);
+    if (memcmp(b->got, b->expected, kernel_y_bytes(id, BLOCK)) != 0 ||
+        memcmp(range, expected_range, sizeof range) != 0) {
         (void)snprintf(difference->text, sizeof difference->text, "%s, %s, x in %08x..%08x, scale %g, offset %g",
                        backend->name, kernel_name(id), b->x[0], b->x[BLOCK - 1], (double)parameters[which].scale,
                        (double)parameters[which].offset);
@@ -128,7 +136,7 @@ static void prepare(const void *argument, void *memory)
  * through each of its paths. For other parameters, every fourth block is enough. */
 static bool is_due(const kernel_backend *backend, kernel_id id, size_t which, uint32_t block)
 {
-    const bool first = which == 0 && id.kind != VECTOR && id.op == NPUQ_MUL;
+    const bool first = which == 0 && id.kind != KERNEL_BY_COLUMN && id.op == NPUQ_MUL;
     return first || block % 4 == 0 || strcmp(backend->name, "generic") != 0;
 }
 
@@ -136,30 +144,23 @@ static void check_block(const void *argument, uint32_t block, void *memory, bloc
 {
     const pass *p = argument;
     buffers *b = memory;
-    float hi = -INFINITY;
-    float lo = INFINITY;
+    float range[] = {-INFINITY, INFINITY};
 
     for (uint32_t i = 0; i < BLOCK; i++) {
         b->x[i] = block << 16 | i;
     }
-    const kernel_arguments a = {.block = {.x = b->x, .y = b->expected, .rows = 1, .n = BLOCK},
-                                .scale = b->scale,
-                                .offset = b->offset,
-                                .smooth = b->scale,
-                                .hi = &hi,
-                                .lo = &lo};
-    kernel_run(&npuq_rows_ref, p->id, &a);
+    run(&npuq_rows_ref, p->id, b, b->expected, range);
     FOR_EACH_KERNELS(k)
     {
         kernel_id id = p->id;
 
         if (is_due(k, id, p->which, block)) {
-            compare(k, id, p->which, b, a, hi, lo, difference);
+            compare(k, id, p->which, b, range, difference);
         }
-        if (id.kind == UNIFORM) { /* all parameters are equal: the other kernel gives the same result */
-            id.kind = VECTOR;
+        if (id.kind == KERNEL_BY_ROW) { /* all parameters are equal: the other kernel gives the same result */
+            id.kind = KERNEL_BY_COLUMN;
             if (is_due(k, id, p->which, block)) {
-                compare(k, id, p->which, b, a, hi, lo, difference);
+                compare(k, id, p->which, b, range, difference);
             }
         }
     }
@@ -172,28 +173,31 @@ static void check_block(const void *argument, uint32_t block, void *memory, bloc
 static size_t parameters_for(kernel_id id)
 {
     switch (id.kind) {
-    case RANGE: return 1;
-    case SMOOTH_RANGE: return PARAMETERS;
-    case SMOOTH_AFFINE: return id.y == NPUQ_TYPE_INT8 ? PARAMETERS - 1 : 2; /* has no int32 */
-    case UNIFORM:
-    case VECTOR: break;
+    case KERNEL_RANGES: return 1;
+    case KERNEL_SMOOTHED_RANGES: return PARAMETERS;
+    case KERNEL_SMOOTHED: /* has no int32 */
+    case KERNEL_BY_ROW:
+        return id.op == NPUQ_DIV        ? (id.y == NPUQ_TYPE_INT32 ? PARAMETERS : 2)
+               : id.y == NPUQ_TYPE_INT8 ? PARAMETERS - 1
+                                        : 2;
+    default: return 0; /* KERNEL_BY_COLUMN goes with KERNEL_BY_ROW; others do other arithmetic, or none */
     }
-    return id.op == NPUQ_DIV ? (id.y == NPUQ_TYPE_INT32 ? PARAMETERS : 2) : id.y == NPUQ_TYPE_INT8 ? PARAMETERS - 1 : 2;
 }
 
 static void check_kernel(void *context, kernel_id id)
 {
     (void)context;
-    if (id.x != NPUQ_TYPE_FLOAT32 || id.kind == VECTOR) { /* VECTOR goes with UNIFORM */
-        return;
-    }
-    for (size_t which = 0; which < parameters_for(id); which++) {
+    const size_t count = id.x == NPUQ_TYPE_FLOAT32 ? parameters_for(id) : 0;
+
+    for (size_t which = 0; which < count; which++) {
         const pass p = {id, which};
         const block_work work = {&p, sizeof(buffers), prepare, check_block};
 
         blocks_each(&work);
     }
-    print_message("%s\n", kernel_name(id));
+    if (count > 0) {
+        print_message("%s\n", kernel_name(id));
+    }
 }
 
 static void test_all_floats(void **unused)
@@ -218,12 +222,9 @@ static uint32_t pick_significand(size_t i)
 static void check_quotients(buffers *b, float scale, uint32_t exponent_of_x, bool by_column)
 {
     enum { ROWS = 4, COLUMNS = BLOCK / ROWS };
-    const kernel_id id = {by_column ? VECTOR : UNIFORM, NPUQ_TYPE_FLOAT32, NPUQ_TYPE_INT32, NPUQ_DIV};
-    kernel_arguments a = {
-        .block = {.x = b->x, .x_stride = COLUMNS * 4, .y_stride = COLUMNS * 4, .rows = ROWS, .n = COLUMNS},
-        .scale = b->scale,
-        .offset = b->offset,
-    };
+    const kernel_id id = {by_column ? KERNEL_BY_COLUMN : KERNEL_BY_ROW, NPUQ_TYPE_FLOAT32, NPUQ_TYPE_INT32, NPUQ_DIV};
+    const npuq_block block = {.x = b->x, .x_stride = COLUMNS * 4, .y_stride = COLUMNS * 4, .rows = ROWS, .n = COLUMNS};
+    kernel_call call = kernel_make_call(id, block, b->scale, b->offset);
 
     for (size_t i = 0; i < BLOCK; i++) {
         b->scale[i] = scale;
@@ -232,12 +233,12 @@ static void check_quotients(buffers *b, float scale, uint32_t exponent_of_x, boo
         for (uint32_t i = 0; i < BLOCK; i++) {
             b->x[i] = exponent_of_x << 23 | (first + i);
         }
-        a.block.y = b->expected;
-        kernel_run(&npuq_rows_ref, id, &a);
+        call.block.y = b->expected;
+        kernel_run(&npuq_rows_ref, &call);
         FOR_EACH_KERNELS(k)
         {
-            a.block.y = b->got;
-            kernel_run(k->kernels, id, &a);
+            call.block.y = b->got;
+            kernel_run(k->kernels, &call);
             test_same(b->got, b->expected, sizeof b->got, "%s, %s, x from %08x, scale %a", k->name, kernel_name(id),
                       b->x[0], (double)scale);
         }
