@@ -99,7 +99,7 @@ void kernel_run(const npuq_row_kernels *k, const kernel_call *call)
     case KERNEL_SMOOTHED: npuq_quantise_kernel(k, id.op, id.y, id.x)(block, &call->params.quant); break;
     case KERNEL_RANGES:
     case KERNEL_SMOOTHED_RANGES: npuq_range_kernel(k, id.x)(block, &call->params.range); break;
-    case KERNEL_MAGNITUDES: npuq_run_kernel(k, id.x)(block, call->params.runs.log2, call->params.runs.largest); break;
+    case KERNEL_MAGNITUDES: npuq_run_kernel(k, id.x)(block, call->params.runs.run, call->params.runs.largest); break;
     case KERNEL_DEQUANTISE: npuq_dequantise_kernel(k, id.y, id.x)(block, &call->params.dequant); break;
     case KERNEL_SHORT_RANGES: k->short_rows(v->y[0], v->more, block->n, block->rows, v->y[1], v->y[2]); break;
     case KERNEL_PARAMETERS: k->parameters(v->form, id.y, v->x, v->more, block->n, v->y[0], v->y[1], v->y[2]); break;

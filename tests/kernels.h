@@ -64,7 +64,7 @@ typedef struct kernel_call {
         npuq_range_params range;
         npuq_dequant_params dequant;
         struct {
-            unsigned log2;
+            unsigned run;
             float *largest;
         } runs;
         kernel_values values;

@@ -357,16 +357,24 @@ static void draw_quantised(void)
     add_y();
 }
 
-/* One row of whole runs, which ends where its memory ends. */
+/* One row in runs, which ends where its memory ends. The last run is often short. */
 static unsigned draw_runs(void)
 {
     npuq_block *b = &now.call.block;
-    const unsigned log2 = (unsigned)test_between(NPUQ_LEAST_RUN, NPUQ_LONGEST_RUN);
+    const size_t most = NPUQ_LONGEST_RUN / NPUQ_LEAST_RUN;
+    const size_t leasts = test_one_in(2) ? 1 + test_below(most) : (size_t)1 << test_below(5);
+    const size_t run = NPUQ_LEAST_RUN * leasts;
 
     b->rows = 1;
-    b->n = (b->n + ((size_t)1 << log2) - 1) >> log2 << log2;
-    b->n = b->n > 0 ? b->n : (size_t)1 << log2;
-    return log2;
+    if (b->n == 0 || test_one_in(2)) {
+        b->n += run - b->n % run;
+    }
+    return (unsigned)run;
+}
+
+static size_t count_runs(size_t run)
+{
+    return (now.call.block.n + run - 1) / run;
 }
 
 static void draw_by_run(void)
@@ -374,10 +382,10 @@ static void draw_by_run(void)
     npuq_quant_params *p = &now.call.params.quant;
 
     p->steps = NPUQ_BY_RUN;
-    p->log2 = draw_runs();
+    p->run = draw_runs();
     draw_strides();
     draw_flip();
-    const size_t runs = now.call.block.n >> p->log2;
+    const size_t runs = count_runs(p->run);
 
     test_fill(add_lanes(SLOT(params.quant.scale), runs, INPUT), NPUQ_FLOAT32, runs, test_one_in(2));
     add_x(NULL, NULL, 0, 0);
@@ -386,10 +394,10 @@ static void draw_by_run(void)
 
 static void draw_magnitudes(void)
 {
-    now.call.params.runs.log2 = draw_runs();
+    now.call.params.runs.run = draw_runs();
     draw_strides();
     add_x(NULL, NULL, 0, 0);
-    (void)add_lanes(SLOT(params.runs.largest), now.call.block.n >> now.call.params.runs.log2, FLOATS);
+    (void)add_lanes(SLOT(params.runs.largest), count_runs(now.call.params.runs.run), FLOATS);
 }
 
 static void draw_ranges(void)

@@ -69,7 +69,7 @@ NOINLINE void quantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype
 
         if (p->steps == NPUQ_BY_RUN) {
             for (size_t i = 0; i < b->n; i++) {
-                npuq_ref_store(b->y, y, i, npuq_ref_mul(npuq_ref_load(b->x, x, i), scale[i >> p->log2]));
+                npuq_ref_store(b->y, y, i, npuq_ref_mul(npuq_ref_load(b->x, x, i), scale[i / p->run]));
             }
         } else if (p->smooth) {
             npuq_ref_smooth_affine_row(find_x_row(b, r), x, find_smooth(p->smooth, p->smooth_offsets, b->first_row + r),
@@ -111,12 +111,12 @@ NOINLINE void find_ranges_ref(const npuq_block *b, npuq_ref_dtype x, const npuq_
     }
 
 #define RUN_MAGNITUDES(NAME, X)                                                                                        \
-    static void NPUQ_KERNEL(find, run_magnitudes_of_##NAME)(const npuq_block *b, unsigned log2, float *largest)        \
+    static void NPUQ_KERNEL(find, run_magnitudes_of_##NAME)(const npuq_block *b, unsigned run, float *largest)         \
     {                                                                                                                  \
-        assert(npuq_are_valid_runs(b, NPUQ_TYPE_##X, log2, largest));                                                  \
+        assert(npuq_are_valid_runs(b, NPUQ_TYPE_##X, run, largest));                                                   \
         for (size_t i = 0; i < b->n; i++) {                                                                            \
-            float *const of_run = &largest[i >> log2];                                                                 \
-            const float before = i % ((size_t)1 << log2) == 0 ? 0.0f : *of_run;                                        \
+            float *const of_run = &largest[i / run];                                                                   \
+            const float before = i % run == 0 ? 0.0f : *of_run;                                                        \
             *of_run = npuq_ref_largest_with(before, npuq_ref_load(b->x, find_ref_dtype(NPUQ_TYPE_##X), i));            \
         }                                                                                                              \
     }

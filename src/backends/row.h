@@ -50,23 +50,24 @@ typedef enum npuq_steps {
     NPUQ_BY_ROW,          /* scale[r], and offset[r] if there are offsets */
     NPUQ_BY_COLUMN,       /* scale[i] and offset[i] */
     NPUQ_SCALE_BY_COLUMN, /* scale[i], and the first offset if there is one */
-    NPUQ_BY_RUN           /* scale[i >> log2], and no offset */
+    NPUQ_BY_RUN           /* scale[i / run], and no offset */
 } npuq_steps;
 
 /* To quantise: y = sat(round((x * smooth[i]) * scale + offset)), or x / scale + offset. Where offset is null, nothing
  * is added: a type of y that has -0 keeps it. Only a product of NPUQ_ONE or NPUQ_BY_ROW has smooth scales, which may be
- * null, and only a product goes NPUQ_BY_RUN. Then the one row of a block
- * holds whole runs of 1 << log2 columns, and scale can be read up to the next multiple of NPUQ_LANES. */
+ * null, and only a product goes NPUQ_BY_RUN. */
 typedef struct npuq_quant_params {
     const void *scale;
     const float *offset;
     const void *smooth;
     const ptrdiff_t *smooth_offsets; /* bytes from smooth to that of row r; null: all rows share it */
     npuq_steps steps;
-    unsigned log2;
+    unsigned run;      /* columns of a run */
     bool half_columns; /* of a product, smooth has the type of x, or scale[i] is bfloat16 as x is; else binary32 */
 } npuq_quant_params;
-enum { NPUQ_LEAST_RUN = 4, NPUQ_LONGEST_RUN = 8 }; /* of log2 */
+
+/* The one row of a block in runs: a multiple of NPUQ_LEAST_RUN columns each, but the last may be any shorter. */
+enum { NPUQ_LEAST_RUN = 16, NPUQ_LONGEST_RUN = 512, NPUQ_MOST_IN_RUNS = 1 << 24 };
 
 /* To dequantise. What goes by column does so if by_column is set; else its first element serves all. Null means absent.
  * To floating point, each sum and product is rounded, from left to right, and the last to y's type; NaN is 0x7FC00000,
@@ -109,7 +110,7 @@ typedef void npuq_short_rows_fn(float *values, const float *smooth, size_t n, si
 
 /* The largest magnitude of each run of columns, as above; NaN, with any payload, if an element is NaN. largest has room
  * for the next multiple of NPUQ_LANES. */
-typedef void npuq_run_magnitudes_fn(const npuq_block *block, unsigned log2, float *largest);
+typedef void npuq_run_magnitudes_fn(const npuq_block *block, unsigned run, float *largest);
 
 /* What dynamic quantisation makes of a range: scale and offset, or a scale alone in one of its two forms. Of a block,
  * the inverse scale is rounded twice. */

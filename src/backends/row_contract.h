@@ -51,10 +51,10 @@ NPUQ_CONTRACT bool npuq_is_valid_range(const npuq_block *b, npuq_type x, const n
            npuq_is_array(p->lo);
 }
 
-NPUQ_CONTRACT bool npuq_are_valid_runs(const npuq_block *b, npuq_type x, unsigned log2, const float *values)
+NPUQ_CONTRACT bool npuq_are_valid_runs(const npuq_block *b, npuq_type x, unsigned run, const float *values)
 {
-    return npuq_is_valid_x(b, x) && b->rows == 1 && log2 >= NPUQ_LEAST_RUN && log2 <= NPUQ_LONGEST_RUN && b->n > 0 &&
-           b->n % ((size_t)1 << log2) == 0 && npuq_is_array(values);
+    return npuq_is_valid_x(b, x) && b->rows == 1 && run > 0 && run % NPUQ_LEAST_RUN == 0 && run <= NPUQ_LONGEST_RUN &&
+           b->n > 0 && b->n <= NPUQ_MOST_IN_RUNS && npuq_is_array(values);
 }
 
 NPUQ_CONTRACT bool npuq_is_valid_quant(const npuq_block *b, npuq_type y, npuq_type x, npuq_affine_op op,
@@ -65,7 +65,7 @@ NPUQ_CONTRACT bool npuq_is_valid_quant(const npuq_block *b, npuq_type y, npuq_ty
     return npuq_is_valid_x(b, x) && npuq_is_valid_y(b, y) && p->scale &&
            npuq_are_valid_columns(p->scale, p->half_columns && !by_row, x) &&
            (!p->half_columns || (op == NPUQ_MUL && (by_row || x == NPUQ_TYPE_BFLOAT16))) &&
-           (p->steps == NPUQ_BY_RUN ? op == NPUQ_MUL && !p->offset && npuq_are_valid_runs(b, x, p->log2, p->scale)
+           (p->steps == NPUQ_BY_RUN ? op == NPUQ_MUL && !p->offset && npuq_are_valid_runs(b, x, p->run, p->scale)
                                     : p->steps < NPUQ_BY_RUN && npuq_is_aligned(p->offset, 4)) &&
            (p->offset || p->steps != NPUQ_BY_COLUMN) &&
            (!p->smooth || (by_row && op == NPUQ_MUL && npuq_are_valid_columns(p->smooth, p->half_columns, x)));

@@ -290,8 +290,8 @@ static bool are_runs(const npuq_plan *plan, const npuq_tile *tile)
     const npuq_place *places = tile->places;
     const size_t n = tile->cols;
 
-    return tile->rows > 1 && n >= (size_t)1 << NPUQ_LEAST_RUN && n <= (size_t)1 << NPUQ_LONGEST_RUN &&
-           (n & (n - 1)) == 0 && npuq_get_dynamic(plan)->form != NPUQ_ASYMMETRIC && !places[SMOOTH].data &&
+    return tile->rows > 1 && n % NPUQ_LEAST_RUN == 0 && n <= NPUQ_LONGEST_RUN &&
+           npuq_get_dynamic(plan)->form != NPUQ_ASYMMETRIC && !places[SMOOTH].data &&
            places[X].col_stride == (ptrdiff_t)setup->words[X].size &&
            places[X].row_stride == (ptrdiff_t)npuq_count_bytes(setup->words[X], n) &&
            places[Y].col_stride == (ptrdiff_t)setup->words[Y].size &&
@@ -301,13 +301,13 @@ static bool are_runs(const npuq_plan *plan, const npuq_tile *tile)
 static NPUQ_NOT_INLINED void quantise_runs(const npuq_plan *plan, const npuq_tile *tile)
 {
     const npuq_kernel_setup *setup = &plan->setup;
-    const unsigned log2 = (unsigned)__builtin_ctzl(tile->cols);
+    const unsigned run = (unsigned)tile->cols;
     npuq_block all = {tile->places[X].data, tile->places[Y].data, 0, 0, 1, tile->rows * tile->cols, 0,
                       setup->memory.reads,  setup->flip};
     row_values v;
-    const npuq_quant_params params = {v.inverse_scale, NULL, NULL, NULL, NPUQ_BY_RUN, log2, false};
+    const npuq_quant_params params = {v.inverse_scale, NULL, NULL, NULL, NPUQ_BY_RUN, run, false};
 
-    npuq_run_kernel(setup->kernels, setup->types[X])(&all, log2, v.hi);
+    npuq_run_kernel(setup->kernels, setup->types[X])(&all, run, v.hi);
     memcpy(v.lo, v.hi, sizeof v.lo);
     set_parameters(setup, plan, tile, &v);
     all.hints = setup->memory.writes;

@@ -47,9 +47,10 @@ typedef struct quantise_parameters {
     const void *scales; /* by column or by run */
     const float *offsets;
     const void *smooth;
-    npuq_type columns; /* the type of smooth, or else of scales by column */
-    size_t stride;     /* from an offset to the next: 1 of NPUQ_BY_ROW and NPUQ_BY_COLUMN, else 0 */
-    unsigned log2;
+    npuq_type columns;    /* the type of smooth, or else of scales by column */
+    size_t stride;        /* from an offset to the next: 1 of NPUQ_BY_ROW and NPUQ_BY_COLUMN, else 0 */
+    unsigned run;         /* columns */
+    uint32_t inverse_run; /* see invert_run() */
     uint8_t flip;
     vchunk scale;
     vchunk offset;
@@ -76,6 +77,17 @@ INLINE bool may_add_zero(quantise_spec k)
 {
     return npuq_is_integer(k.y);
 }
+
+/* Column i is of run i / NPUQ_LEAST_RUN * inverse >> 31: a product takes less time than a division. It is exact, as
+ * NPUQ_MOST_IN_RUNS * NPUQ_LONGEST_RUN is less than 2^31 * NPUQ_LEAST_RUN^2. */
+INLINE uint32_t invert_run(unsigned run)
+{
+    const uint32_t units = run / NPUQ_LEAST_RUN;
+
+    return (((uint32_t)1 << 31) + units - 1) / units;
+}
+_Static_assert((uint64_t)NPUQ_MOST_IN_RUNS *NPUQ_LONGEST_RUN < ((uint64_t)NPUQ_LEAST_RUN * NPUQ_LEAST_RUN) << 31,
+               "the run of a column is exact");
 
 INLINE bool may_flip(quantise_spec k)
 {
@@ -110,7 +122,8 @@ INLINE quantise_parameters NPUQ_OF_KIND(load)(const void *call, size_t row)
                                  .smooth = smooth,
                                  .columns = may_have_halves(c->k) && all->half_columns ? c->k.x : NPUQ_TYPE_FLOAT32,
                                  .stride = stride,
-                                 .log2 = all->log2,
+                                 .run = all->run,
+                                 .inverse_run = c->k.from == BY_RUN ? invert_run(all->run) : 0,
                                  .flip = c->flip,
                                  .scale = scale,
                                  .offset = chunk_set(row_offset),
@@ -120,20 +133,35 @@ INLINE quantise_parameters NPUQ_OF_KIND(load)(const void *call, size_t row)
                                  .adds = may_add_zero(c->k) ? is_sum : all->offset != NULL};
 }
 
-/* The scales of a chunk: one for all, one for each half, or one for each vector. */
-INLINE vchunk load_run_scales(const float *scales, unsigned log2, size_t at, bool unpack_order)
+/* The largest of a chunk, its half and NPUQ_LEAST_RUN that divides a run: where a column is a multiple of it, that many
+ * columns are of one run. */
+INLINE size_t find_run_unit(size_t run)
 {
-    const float *first = scales + (at >> log2);
+    return run % CHUNK == 0 ? CHUNK : run % (CHUNK / 2) == 0 ? CHUNK / 2 : NPUQ_LEAST_RUN;
+}
+
+INLINE float load_run_scale(const quantise_parameters *p, size_t at)
+{
+    return ((const float *)p->scales)[at * (uint64_t)p->inverse_run >> 31 >> 4];
+}
+
+/* The scales of a chunk, or of n columns of it: one for all, one for each half, or one for each vector. */
+INLINE vchunk load_run_scales(const quantise_parameters *p, size_t at, size_t n, bool unpack_order)
+{
+    const size_t unit = find_run_unit(p->run);
     vchunk of_vectors;
 
-    if (CHUNK >> log2 <= 1) {
-        return chunk_set(*first);
+    if (unit >= CHUNK) {
+        return chunk_set(load_run_scale(p, at));
     }
-    if (CHUNK >> log2 == 2) { /* in any order of lanes */
-        return (vchunk){{v_set(first[0]), v_set(first[0]), v_set(first[1]), v_set(first[1])}};
+    if (unit == CHUNK / 2) { /* in any order of lanes */
+        const vf first = v_set(load_run_scale(p, at));
+        const vf second = v_set(load_run_scale(p, CHUNK / 2 < n ? at + CHUNK / 2 : at));
+
+        return (vchunk){{first, first, second, second}};
     }
     for (size_t i = 0; i < 4; i++) {
-        of_vectors.v[i] = v_set(scales[(at + i * LANES) >> log2]);
+        of_vectors.v[i] = v_set(load_run_scale(p, i * LANES < n ? at + i * LANES : at));
     }
     return order_like_x(of_vectors, unpack_order);
 }
@@ -190,7 +218,7 @@ INLINE store_check NPUQ_OF_KIND(columns)(const quantise_parameters *all, const r
     p.adds = p.adds || (may_add_zero(k) && (how != FULL || (k.from == BY_COLUMN && k.op == NPUQ_DIV)));
     p.flips = how != FULL || (!AT_RUN_TIME && p.flips);
     if (k.from == BY_RUN) {
-        p.scale = load_run_scales(p.scales, p.log2, at, unpack_order);
+        p.scale = load_run_scales(&p, at, n, unpack_order);
     }
     if (k.from == BY_COLUMN) {
         p.scale = load_columns((column_scales){p.scales, p.columns}, at, n, tail, unpack_order);
@@ -263,11 +291,17 @@ FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const npuq_
     assume_quantising(k);
     assume(k.from != BY_COLUMN);
     for (size_t i = 0; i < b->rows; i++) {
-        const rows r = select_rows(b, i, &for_exact);
+        rows r = select_rows(b, i, &for_exact);
         const quantise_parameters p = NPUQ_OF_KIND(load)(&call, r.first);
+        const size_t rest =
+            k.from == BY_RUN ? r.n % find_run_unit(p.run) : 0; /* the last chunk is not of whole units */
         const bool fails = k.op == NPUQ_DIV ? FAST_DIVIDE && !p.invertible_scale : flips_without_loop(&p);
 
+        r.n -= rest;
         NPUQ_OF_KIND(run_rows)(&p, r, 1, stream, fails, &d);
+        if (rest > 0) {
+            NPUQ_OF_KIND(columns_exact)(&r, 1, r.n, rest);
+        }
     }
 }
 

@@ -165,29 +165,34 @@ FOR_TYPES void widen_ranges(npuq_type type, const npuq_block *b, column_scales s
         }                                                                                                              \
     }
 
-/* The vectors of a run of whole chunks as one. */
+INLINE vchunk load_magnitudes(npuq_type type, const char *x, size_t at)
+{
+    const vchunk v = load_x(type, x + count_bytes(type, at), CHUNK, false);
+
+    return (vchunk){{v_magnitude(v.v[0]), v_magnitude(v.v[1]), v_magnitude(v.v[2]), v_magnitude(v.v[3])}};
+}
+
+/* The vectors of a run as one. The second chunk may have elements of the first one, so that all are whole. */
 INLINE vf find_magnitudes_of_floats(npuq_type type, const char *x, size_t n)
 {
-    vf upper[4] = {v_set(0.0f), v_set(0.0f), v_set(0.0f), v_set(0.0f)};
+    vchunk upper = load_magnitudes(type, x, 0);
 
-    for (size_t at = 0; at < n; at += CHUNK) {
-        const vchunk v = load_x(type, x + count_bytes(type, at), CHUNK, false);
+    for (size_t at = (n - 1) % CHUNK + 1; at < n; at += CHUNK) {
+        const vchunk v = load_magnitudes(type, x, at);
 
-        upper[0] = v_upper(upper[0], v_magnitude(v.v[0]));
-        upper[1] = v_upper(upper[1], v_magnitude(v.v[1]));
-        upper[2] = v_upper(upper[2], v_magnitude(v.v[2]));
-        upper[3] = v_upper(upper[3], v_magnitude(v.v[3]));
+        upper = (vchunk){{v_upper(upper.v[0], v.v[0]), v_upper(upper.v[1], v.v[1]), v_upper(upper.v[2], v.v[2]),
+                          v_upper(upper.v[3], v.v[3])}};
     }
-    return v_upper(v_upper(upper[0], upper[1]), v_upper(upper[2], upper[3]));
+    return v_upper(v_upper(upper.v[0], upper.v[1]), v_upper(upper.v[2], upper.v[3]));
 }
 
 /* The vectors of a run of halves as one, of patterns, which order as they do. */
-INLINE vh find_magnitudes_of_halves(const char *x, size_t vectors)
+INLINE vh find_magnitudes_of_halves(const char *x, size_t n)
 {
     vh upper = (vh)vector_at(x, 0) & 0x7FFF;
 
-    for (size_t i = 1; i < vectors; i++) {
-        upper = h_upper(upper, (vh)vector_at(x, i) & 0x7FFF);
+    for (size_t at = (n - 1) % (2 * LANES) + 1; at < n; at += 2 * LANES) {
+        upper = h_upper(upper, (vh)vector_at(x + 2 * at, 0) & 0x7FFF);
     }
     return upper;
 }
@@ -235,16 +240,15 @@ INLINE vf fold_vectors(vf *of_runs, bool of_halves)
 /* As many runs of halves as make a vector. */
 INLINE void find_run_magnitudes_of_halves(npuq_type type, const char *x, size_t n, size_t runs, float *largest)
 {
-    const size_t vectors = n / (2 * LANES);
     vf of_runs[2 * LANES];
 
     for (size_t i = 0; i < LANES; i++) {
         const char *first = x + count_bytes(type, 2 * i * n);
         const vh zero = {0};
 
-        of_runs[i] = 2 * i + 1 < runs ? join_two_runs(find_magnitudes_of_halves(first, vectors),
-                                                      find_magnitudes_of_halves(first + count_bytes(type, n), vectors))
-                     : 2 * i < runs   ? join_two_runs(find_magnitudes_of_halves(first, vectors), zero)
+        of_runs[i] = 2 * i + 1 < runs ? join_two_runs(find_magnitudes_of_halves(first, n),
+                                                      find_magnitudes_of_halves(first + count_bytes(type, n), n))
+                     : 2 * i < runs   ? join_two_runs(find_magnitudes_of_halves(first, n), zero)
                                       : (vf)zero;
     }
     of_runs[1] = of_runs[0] = fold_vectors(of_runs, true);
@@ -276,21 +280,36 @@ INLINE void find_run_magnitudes_of_floats(npuq_type type, const char *x, size_t 
     memcpy(largest, &upper, sizeof upper);
 }
 
-FOR_TYPES void find_run_magnitudes(npuq_type type, const npuq_block *b, unsigned log2, float *largest)
+/* Of a run of any length, such as a short last one. */
+NOINLINE float find_magnitude(npuq_rows_fn *find_range, const char *x, size_t n)
 {
-    const size_t n = (size_t)1 << log2;
-    const bool of_halves = count_bytes(type, 1) == 2 && n >= 2 * LANES;
-    const size_t most = of_halves ? 2 * LANES : LANES;
-    const size_t all = b->n >> log2;
-    const npuq_hints hints = b->hints;
+    const npuq_block run = {.x = x, .rows = 1, .n = n};
+    float hi = -__builtin_inff();
+    float lo = __builtin_inff();
 
-    assume(npuq_is_float(type));
-    for (size_t i = 0; i < all; i += most) {
-        const char *x = (const char *)b->x + count_bytes(type, i << log2);
+    find_range(&run, &(npuq_range_params){.hi = &hi, .lo = &lo});
+    hi = __builtin_fabsf(hi);
+    lo = __builtin_fabsf(lo); /* NaN if hi is */
+    return hi > lo ? hi : lo;
+}
+
+FOR_TYPES void find_run_magnitudes(npuq_type type, npuq_rows_fn *find_range, const npuq_block *b, size_t n,
+                                   float *largest)
+{
+    assume(npuq_is_float(type) && n >= NPUQ_LEAST_RUN);
+    const bool of_halves = count_bytes(type, 1) == 2 && n >= 2 * LANES;
+    const bool by_one = !of_halves && n < CHUNK && CHUNK % n != 0;
+    const size_t most = of_halves ? 2 * LANES : LANES;
+    const size_t all = b->n / n;
+    const npuq_hints hints = b->hints;
+    size_t i = 0;
+
+    for (; i < all && !by_one; i += most) {
+        const char *x = (const char *)b->x + count_bytes(type, i * n);
         const size_t runs = all - i < most ? all - i : most;
 
         if (hints.prefetch_bytes) {
-            prefetch_lines(x + hints.prefetch_bytes, count_bytes(type, runs << log2), hints.to_l2);
+            prefetch_lines(x + hints.prefetch_bytes, count_bytes(type, runs * n), hints.to_l2);
         }
         if (of_halves) {
             find_run_magnitudes_of_halves(type, x, n, runs, largest + i);
@@ -298,13 +317,18 @@ FOR_TYPES void find_run_magnitudes(npuq_type type, const npuq_block *b, unsigned
             find_run_magnitudes_of_floats(type, x, n, runs, largest + i);
         }
     }
+    for (i = by_one ? 0 : all; i * n < b->n; i++) {
+        const size_t left = b->n - i * n;
+
+        largest[i] = find_magnitude(find_range, (const char *)b->x + count_bytes(type, i * n), left < n ? left : n);
+    }
 }
 
 #define RUN_MAGNITUDES(NAME, X)                                                                                        \
-    static void NPUQ_KERNEL(find, run_magnitudes_of_##NAME)(const npuq_block *b, unsigned log2, float *largest)        \
+    static void NPUQ_KERNEL(find, run_magnitudes_of_##NAME)(const npuq_block *b, unsigned run, float *largest)         \
     {                                                                                                                  \
-        assert(npuq_are_valid_runs(b, NPUQ_TYPE_##X, log2, largest));                                                  \
-        find_run_magnitudes(NPUQ_TYPE_##X, b, log2, largest);                                                          \
+        assert(npuq_are_valid_runs(b, NPUQ_TYPE_##X, run, largest));                                                   \
+        find_run_magnitudes(NPUQ_TYPE_##X, NPUQ_KERNEL(find, range_from_##NAME), b, run, largest);                     \
     }
 
 NPUQ_EACH_RANGE(RANGE)
