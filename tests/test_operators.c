@@ -724,10 +724,11 @@ static bool draw_short_rows(test_drawing *d)
            is_whole(d->call.op);
 }
 
-/* At the limits of the fast path and of its buffers. */
+/* At the limits of the fast path and of its buffers, and rows that are runs of one row for the kernels. */
 static bool draw_dense_rows(test_drawing *d)
 {
-    static const int64_t shapes[][2] = {{1, 4096}, {1, 4104}, {1, 16384}, {2, 16384}, {3, 9000}, {600, 48}, {70, 32}};
+    static const int64_t shapes[][2] = {{1, 4096}, {1, 4104}, {1, 16384}, {2, 16384}, {3, 9000},
+                                        {600, 48}, {70, 32},  {70, 96},   {33, 320}};
     const int64_t *shape = shapes[(size_t)now.number % COUNT(shapes)];
 
     return draw_matrix(d, shape[0], shape[1]) && is_whole(d->call.op);
@@ -797,7 +798,7 @@ static const struct kind {
 } kinds[] = {
     {"any", draw_any, 1600, NULL},
     {"short rows", draw_short_rows, 1000, NULL},
-    {"dense rows", draw_dense_rows, 168, NULL},
+    {"dense rows", draw_dense_rows, 216, NULL},
     {"long rows", draw_long_rows, 18, NULL},
     {"large", draw_large, 3, NULL},
     {"many rows", draw_many_rows, 40, NULL},
