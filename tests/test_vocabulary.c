@@ -442,7 +442,14 @@ TRY(are_quotients_exact, try_predicate(are_quotients_exact, are_numbers))
 
 /* ---- stores ----------------------------------------------------------------------------------------------------- */
 
-enum { REQUANT = NPUQ_ROW_TYPES, FLIPPED, MOST_BYTES = 4 * CHUNK, MEMORY = 2 * MOST_BYTES, UNTOUCHED = 0xA5 };
+enum {
+    REQUANT = NPUQ_ROW_TYPES,
+    FLIPPED,
+    CONVERTED,
+    MOST_BYTES = 4 * CHUNK,
+    MEMORY = 2 * MOST_BYTES,
+    UNTOUCHED = 0xA5
+};
 
 static int32_t requant_offsets[CHUNK];
 static test_guarded memory; /* MEMORY bytes before a page that faults */
@@ -454,7 +461,10 @@ static ichunk offsets(void)
 
 static npuq_type type_of(int y)
 {
-    return y == REQUANT ? NPUQ_TYPE_INT8 : y == FLIPPED ? NPUQ_TYPE_UINT8 : (npuq_type)y;
+    return y == REQUANT     ? NPUQ_TYPE_INT8
+           : y == FLIPPED   ? NPUQ_TYPE_UINT8
+           : y == CONVERTED ? NPUQ_TYPE_BFLOAT16
+                            : (npuq_type)y;
 }
 
 static npuq_storage_word word_of(int y)
@@ -505,8 +515,18 @@ static void see_memory(const unsigned char *p, const void *expected, size_t byte
     SAME(memory.memory, all, sizeof all, round);
 }
 
-typedef store_check fast_store(void *p, vchunk t, bool unpack_order, bool non_temporal);
-typedef void other_store(void *p, vchunk t, size_t n);
+/* An encode and a narrow, as chunk.h joins them. */
+static store_check store(int y, void *p, vchunk t, size_t n, bool unpack_order, stores how)
+{
+#ifdef CONVERTS_BF16
+    if (y == CONVERTED) {
+        return chunk_store_converted_bf16(p, t, how == STREAM);
+    }
+#endif
+    return y == REQUANT   ? store_requant(p, t, offsets(), n, how)
+           : y == FLIPPED ? store_y(NPUQ_TYPE_INT8, p, t, 0x80, n, unpack_order, how)
+                          : store_y((npuq_type)y, p, t, 0, n, unpack_order, how);
+}
 
 #ifdef STORE_CHECK
 enum { NOTICES_NAN = FAST_DIVIDE };
@@ -514,8 +534,9 @@ enum { NOTICES_NAN = FAST_DIVIDE };
 enum { NOTICES_NAN = 0 };
 #endif
 
-/* A store whose check fails still writes its bytes, but no others. */
-static void try_fast(fast_store *word, int y)
+/* A store whose check fails still writes its bytes, but no others. The ways of the narrow are in both orders, and with
+ * non-temporal stores, too. */
+static void try_fast(int y, bool all_ways)
 {
     const bool floats = is_float_y(y);
     const size_t bytes = npuq_count_bytes(word_of(y), CHUNK);
@@ -526,16 +547,16 @@ static void try_fast(fast_store *word, int y)
         _Alignas(64) unsigned char expected[MOST_BYTES];
         const vchunk chunk = fill_y(y, round, t, expected);
 
-        for (int how = 0; how < 4; how++) {
-            const bool unpack_order = how >= 2;
-            const bool non_temporal = how % 2;
+        for (int way = 0; way < (all_ways ? 4 : 1); way++) {
+            const bool unpack_order = way >= 2;
+            const bool non_temporal = way % 2;
 
             if (unpack_order && (bytes > CHUNK || y == REQUANT)) {
                 continue;
             }
             unsigned char *p = clear_memory(bytes, non_temporal ? 0 : element * test_below(17));
-            const store_check c =
-                word(p, unpack_order ? chunk_to_unpack_order(chunk) : chunk, unpack_order, non_temporal);
+            const store_check c = store(y, p, unpack_order ? chunk_to_unpack_order(chunk) : chunk, CHUNK, unpack_order,
+                                        non_temporal ? STREAM : FULL);
             fence_stores();
             const bool ok = is_fast_path_ok(c, floats);
             see_memory(p, ok ? expected : p, bytes, round);
@@ -546,80 +567,73 @@ static void try_fast(fast_store *word, int y)
     }
 }
 
-static void try_other(other_store *word, int y, bool tails)
+static void try_exact(int y, stores how)
 {
     const size_t multiple = npuq_count_elements_in(word_of(y));
 
     for (size_t round = 0; round < ROUNDS; round++) {
         float t[CHUNK];
         _Alignas(64) unsigned char expected[MOST_BYTES];
-        const size_t n = tails && round >= FIRST_SPECIAL ? multiple * (1 + round % (CHUNK / multiple)) : CHUNK;
+        const size_t n = how == TAIL && round >= FIRST_SPECIAL ? multiple * (1 + round % (CHUNK / multiple)) : CHUNK;
         const vchunk chunk = fill_y(y, round, t, expected);
         const size_t bytes = npuq_count_bytes(word_of(y), n);
         unsigned char *p = clear_memory(bytes, 0);
 
-        word(p, chunk, n);
+        (void)store(y, p, chunk, n, false, how);
         see_memory(p, expected, bytes, round);
     }
 }
 
-#define TRY_EXACT(ID, name, CALL)                                                                                      \
-    static void store_exact_##name(void *p, vchunk t, size_t n)                                                        \
-    {                                                                                                                  \
-        (void)n;                                                                                                       \
-        CALL;                                                                                                          \
-    }                                                                                                                  \
-    TRY(chunk_store_exact_##name, try_other(store_exact_##name, ID, false))
-#define TRY_STORES(NAME, name, row, ...)                                                                               \
-    TRY(chunk_store_##row, try_fast(chunk_store_##row, NPUQ_TYPE_##NAME))                                              \
-    TRY_EXACT(NPUQ_TYPE_##NAME, row, chunk_store_exact_##row(p, t))                                                    \
-    TRY(chunk_store_tail_##row, try_other(chunk_store_tail_##row, NPUQ_TYPE_##NAME, true))
-
-EACH_ROW_TYPE(TRY_STORES)
-TRY_EXACT(REQUANT, requant, chunk_store_exact_requant(p, t, offsets()))
-
-TRY_EXACT(FLIPPED, i8_flipped, chunk_store_exact_i8_flipped(p, t, 0x80))
-
-static store_check store_flipped_of(void *p, vchunk t, bool unpack_order, bool non_temporal)
+static void try_encode(int y)
 {
-    return chunk_store_i8_flipped(p, t, 0x80, unpack_order, non_temporal);
+    try_fast(y, false);
+    try_exact(y, EXACT);
 }
 
-TRY(chunk_store_i8_flipped, try_fast(store_flipped_of, FLIPPED))
-
-static void store_tail_flipped(void *p, vchunk t, size_t n)
+static void try_encode_integers(void)
 {
-    chunk_store_tail_i8_flipped(p, t, 0x80, n);
+    try_encode(NPUQ_TYPE_INT8);
+    try_encode(NPUQ_TYPE_UINT8);
+    try_encode(NPUQ_TYPE_QUINT4X2);
 }
 
-TRY(chunk_store_tail_i8_flipped, try_other(store_tail_flipped, FLIPPED, true))
+TRY(add_requant_offsets, try_encode(REQUANT))
+TRY(encode_int32, try_encode(NPUQ_TYPE_INT32))
 
-static store_check store_requant_of(void *p, vchunk t, bool unpack_order, bool non_temporal)
+static void try_narrow_int8(void)
 {
-    (void)unpack_order; /* never true */
-    return chunk_store_requant(p, t, offsets(), non_temporal);
+    try_fast(NPUQ_TYPE_INT8, true);
+    try_fast(FLIPPED, true);
+    try_fast(REQUANT, true);
 }
 
-TRY(chunk_store_requant, try_fast(store_requant_of, REQUANT))
-
-static void store_tail_requant(void *p, vchunk t, size_t n)
+static void try_narrow_tail_int8(void)
 {
-    chunk_store_tail_requant(p, t, offsets(), n);
+    try_exact(NPUQ_TYPE_INT8, TAIL);
+    try_exact(FLIPPED, TAIL);
+    try_exact(REQUANT, TAIL);
 }
 
-TRY(chunk_store_tail_requant, try_other(store_tail_requant, REQUANT, true))
+TRY(narrow_32, try_fast(NPUQ_TYPE_INT32, true))
+TRY(narrow_uint8, try_fast(NPUQ_TYPE_UINT8, true))
+TRY(narrow_int4, try_fast(NPUQ_TYPE_QUINT4X2, true))
+TRY(narrow_tail_32, try_exact(NPUQ_TYPE_INT32, TAIL))
+TRY(narrow_tail_uint8, try_exact(NPUQ_TYPE_UINT8, TAIL))
+TRY(narrow_tail_int4, try_exact(NPUQ_TYPE_QUINT4X2, TAIL))
+
+#define TRY_STORES(NAME, row)                                                                                          \
+    TRY(chunk_store_##row, try_fast(NPUQ_TYPE_##NAME, true))                                                           \
+    TRY(chunk_store_exact_##row, try_exact(NPUQ_TYPE_##NAME, EXACT))                                                   \
+    TRY(chunk_store_tail_##row, try_exact(NPUQ_TYPE_##NAME, TAIL))
+TRY_STORES(FLOAT32, f32)
+TRY_STORES(FLOAT16, f16)
+TRY_STORES(BFLOAT16, bf16)
 
 #ifdef CONVERTS_BF16
-static store_check store_converted(void *p, vchunk t, bool unpack_order, bool non_temporal)
-{
-    (void)unpack_order; /* never true */
-    return chunk_store_converted_bf16(p, t, non_temporal);
-}
-
 static void try_chunk_store_converted_bf16(void)
 {
     if (npuq_cpu_converts_bf16()) {
-        try_fast(store_converted, NPUQ_TYPE_BFLOAT16);
+        try_fast(CONVERTED, true);
     } else {
         print_message("LEFT OUT: %s, which this CPU has not\n", vocabulary_word);
     }
@@ -679,7 +693,7 @@ static void try_join_checks(void)
         assert_true(right);
         for (size_t k = 0; k < 3; k++) {
             const vchunk t = chunk_load_f32(k == round % 3 ? bad : good);
-            const store_check c = floats ? chunk_store_f32(y, t, false, false) : chunk_store_i8(y, t, false, false);
+            const store_check c = store(floats ? NPUQ_TYPE_FLOAT32 : NPUQ_TYPE_INT8, y, t, CHUNK, false, FULL);
             all = round % 5 < 2 ? join_checks(all, c, floats) : join_checks(c, all, floats);
             right &= k != round % 3 || memcmp(y, expected, bytes) == 0;
             assert_true(right || !is_fast_path_ok(all, floats));

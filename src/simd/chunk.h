@@ -203,45 +203,79 @@ INLINE vchunk load_columns(column_scales s, size_t at, size_t n, bool tail, bool
  * path, and return a check. */
 typedef enum stores { TAIL, EXACT, FULL, STREAM } stores;
 
-INLINE store_check store_y(npuq_type y_type, char *y, vchunk t, size_t n, bool unpack_order, stores how)
+INLINE void store_32(char *y, ichunk c, size_t n, stores how)
 {
-#define STORE(NAME, name, row, ...)                                                                                    \
-    case NPUQ_TYPE_##NAME:                                                                                             \
-        switch (how) {                                                                                                 \
-        case TAIL: chunk_store_tail_##row(y, t, n); return start_check();                                              \
-        case EXACT: chunk_store_exact_##row(y, t); return start_check();                                               \
-        case FULL:                                                                                                     \
-        case STREAM: return chunk_store_##row(y, t, unpack_order, how == STREAM);                                      \
-        }                                                                                                              \
-        __builtin_unreachable();
+    if (how == TAIL) {
+        narrow_tail_32(y, c, n);
+    } else {
+        narrow_32(y, c, how == STREAM);
+    }
+}
+
+INLINE void store_int8(char *y, icodes c, uint8_t flip, size_t n, bool unpack_order, stores how)
+{
+    if (how == TAIL) {
+        narrow_tail_int8(y, c, flip, n);
+    } else {
+        narrow_int8(y, c, flip, unpack_order, how == STREAM);
+    }
+}
+
+INLINE void store_uint8(char *y, icodes c, size_t n, bool unpack_order, stores how)
+{
+    if (how == TAIL) {
+        narrow_tail_uint8(y, c, n);
+    } else {
+        narrow_uint8(y, c, unpack_order, how == STREAM);
+    }
+}
+
+INLINE void store_int4(char *y, icodes c, size_t n, bool unpack_order, stores how)
+{
+    if (how == TAIL) {
+        narrow_tail_int4(y, c, n);
+    } else {
+        narrow_int4(y, c, unpack_order, how == STREAM);
+    }
+}
+
+/* The encode and the narrow of each type. `flip`, of int8 only, is XORed with each byte. */
+INLINE store_check store_y(npuq_type y_type, char *y, vchunk t, uint8_t flip, size_t n, bool unpack_order, stores how)
+{
+    const bool exact = how == TAIL || how == EXACT;
+    store_check check = start_check();
+
+#define STORE(row)                                                                                                     \
+    switch (how) {                                                                                                     \
+    case TAIL: chunk_store_tail_##row(y, t, n); return start_check();                                                  \
+    case EXACT: chunk_store_exact_##row(y, t); return start_check();                                                   \
+    case FULL:                                                                                                         \
+    case STREAM: return chunk_store_##row(y, t, unpack_order, how == STREAM);                                          \
+    }                                                                                                                  \
+    __builtin_unreachable();
 
     switch (y_type) {
-        EACH_ROW_TYPE(STORE)
+    case NPUQ_TYPE_FLOAT32: STORE(f32)
+    case NPUQ_TYPE_FLOAT16: STORE(f16)
+    case NPUQ_TYPE_BFLOAT16: STORE(bf16)
+    case NPUQ_TYPE_INT32: store_32(y, encode_int32(t, exact, &check), n, how); break;
+    case NPUQ_TYPE_INT8: store_int8(y, encode_integers(t, -128, 127, exact, &check), flip, n, unpack_order, how); break;
+    case NPUQ_TYPE_UINT8: store_uint8(y, encode_integers(t, 0, 255, exact, &check), n, unpack_order, how); break;
+    case NPUQ_TYPE_QUINT4X2: store_int4(y, encode_integers(t, -8, 7, exact, &check), n, unpack_order, how); break;
     default: __builtin_unreachable();
     }
 #undef STORE
+    return check;
 }
 
-INLINE store_check store_flipped(char *y, vchunk t, uint8_t flip, size_t n, bool unpack_order, stores how)
-{
-    switch (how) {
-    case TAIL: chunk_store_tail_i8_flipped(y, t, flip, n); return start_check();
-    case EXACT: chunk_store_exact_i8_flipped(y, t, flip); return start_check();
-    case FULL:
-    case STREAM: return chunk_store_i8_flipped(y, t, flip, unpack_order, how == STREAM);
-    }
-    __builtin_unreachable();
-}
-
+/* To int8 with requant's two clamps. */
 INLINE store_check store_requant(char *y, vchunk t, ichunk offsets, size_t n, stores how)
 {
-    switch (how) {
-    case TAIL: chunk_store_tail_requant(y, t, offsets, n); return start_check();
-    case EXACT: chunk_store_exact_requant(y, t, offsets); return start_check();
-    case FULL:
-    case STREAM: return chunk_store_requant(y, t, offsets, how == STREAM);
-    }
-    __builtin_unreachable();
+    store_check check = start_check();
+    const icodes c = encode_integers(t, -256, 255, how == TAIL || how == EXACT, &check);
+
+    store_int8(y, add_requant_offsets(c, offsets), 0, n, false, how);
+    return check;
 }
 
 INLINE vf v_magnitude(vf a)

@@ -138,7 +138,7 @@ INLINE store_check dequantise_and_store(const dequantise_parameters *p, const ch
         return chunk_store_converted_bf16(y, t, how == STREAM);
     }
 #endif
-    return store_y(k.y, y, t, n, false, how);
+    return store_y(k.y, y, t, 0, n, false, how);
 }
 
 /* Rows share no parameters: count is 1. */

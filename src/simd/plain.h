@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plain functions for instruction sets without non-temporal stores, a cheaper order of lanes than that of memory, or
- * ranges that depend on signs. A vector header includes this after its vrange, hrange and chunk_store_exact_requant().
- */
-static inline bool chunk_store_requant(void *p, vchunk t, ichunk offsets, bool non_temporal)
+ * ranges that depend on signs. A vector header includes this after its vrange and hrange. */
+static inline void narrow_32(void *p, ichunk c, bool non_temporal)
 {
     (void)non_temporal;
-    chunk_store_exact_requant(p, t, offsets);
-    return true;
+    for (size_t i = 0; i < 4; i++) {
+        put_vector(p, i, (vu)c.v[i]);
+    }
 }
 
 static inline void fence_stores(void)

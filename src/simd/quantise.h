@@ -194,9 +194,9 @@ INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const r
     }
     char *const y = r->y + (ptrdiff_t)row * r->y_stride + count_bytes(k.y, at);
 
-    return join_checks(may_flip(k) && p->flips ? store_flipped(y, t, p->flip, n, unpack_order, how)
-                                               : store_y(k.y, y, t, n, unpack_order, how),
-                       done, false);
+    const uint8_t flip = may_flip(k) && p->flips ? p->flip : 0;
+
+    return join_checks(store_y(k.y, y, t, flip, n, unpack_order, how), done, false);
 }
 
 INLINE store_check NPUQ_OF_KIND(columns)(const quantise_parameters *all, const rows *r, size_t count, size_t at,

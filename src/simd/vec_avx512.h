@@ -346,49 +346,32 @@ static inline void put_tail_halves(void *p, vq a, vq b, size_t n)
     _mm512_mask_storeu_epi16((vq *)p + 1, (__mmask32)(first_lanes(n) >> 32), b);
 }
 
-static inline void put_tail_ints(void *p, vq a, vq b, vq c, vq d, size_t n)
+static inline void narrow_tail_int8(void *p, icodes c, uint8_t flip, size_t n)
 {
-    int32_t *y = p;
-    _mm512_mask_storeu_epi32(y, lanes_of(n, 0), a);
-    _mm512_mask_storeu_epi32(y + 16, lanes_of(n, 1), b);
-    _mm512_mask_storeu_epi32(y + 32, lanes_of(n, 2), c);
-    _mm512_mask_storeu_epi32(y + 48, lanes_of(n, 3), d);
+    put_tail(p, bytes_int8(c, flip, false), n);
 }
 
-static inline void chunk_store_tail_i8(void *p, vchunk t, size_t n)
+static inline void narrow_tail_uint8(void *p, icodes c, size_t n)
 {
-    put_tail(p, bytes_i8(to_words_exact(t), false), n);
+    put_tail(p, bytes_uint8(c, false), n);
 }
 
-static inline void chunk_store_tail_i8_flipped(void *p, vchunk t, uint8_t flip, size_t n)
+static inline void narrow_tail_int4(void *p, icodes c, size_t n)
 {
-    put_tail(p, bytes_i8(to_words_exact(t), false) ^ _mm512_set1_epi8((char)flip), n);
+    _mm256_mask_storeu_epi8(p, (__mmask32)first_lanes(n / 2), bytes_int4(c, false));
 }
 
-static inline void chunk_store_tail_u8(void *p, vchunk t, size_t n)
+static inline void narrow_tail_32(void *p, ichunk c, size_t n)
 {
-    put_tail(p, bytes_u8(to_words_exact(t), false), n);
-}
-
-static inline void chunk_store_tail_i4(void *p, vchunk t, size_t n)
-{
-    _mm256_mask_storeu_epi8(p, (__mmask32)first_lanes(n / 2), bytes_i4(to_words_exact(t), false));
-}
-
-static inline void chunk_store_tail_requant(void *p, vchunk t, ichunk offsets, size_t n)
-{
-    put_tail(p, bytes_requant(to_words_exact(t), offsets), n);
-}
-
-static inline void chunk_store_tail_i32(void *p, vchunk t, size_t n)
-{
-    put_tail_ints(p, to_i32(t.v[0]), to_i32(t.v[1]), to_i32(t.v[2]), to_i32(t.v[3]), n);
+    for (int i = 0; i < 4; i++) {
+        _mm512_mask_storeu_epi32((vq *)p + i, lanes_of(n, i), (vq)c.v[i]);
+    }
 }
 
 static inline void chunk_store_tail_f32(void *p, vchunk t, size_t n)
 {
     t = with_one_nan(t);
-    put_tail_ints(p, (vq)t.v[0], (vq)t.v[1], (vq)t.v[2], (vq)t.v[3], n);
+    narrow_tail_32(p, (ichunk){{(vi)t.v[0], (vi)t.v[1], (vi)t.v[2], (vi)t.v[3]}}, n);
 }
 
 static inline void chunk_store_tail_f16(void *p, vchunk t, size_t n)

@@ -271,7 +271,7 @@ static inline vchunk chunk_load_i4(const void *p)
     return floats_of_bytes(nibbles ^ 8, 8.0f);
 }
 
-/* ---- round, saturate, store ------------------------------------------------------------------------------------- */
+/* ---- encodes ---------------------------------------------------------------------------------------------------- */
 
 /* The sum with this number is rounded half to even to an integer, and ends with the integer's bits. */
 enum { ROUNDING = 0x4B400000 }; /* 1.5 * 2^23 */
@@ -292,7 +292,7 @@ static inline ichunk rounded(vchunk t)
         {(vi)rounded_bits(t.v[0]), (vi)rounded_bits(t.v[1]), (vi)rounded_bits(t.v[2]), (vi)rounded_bits(t.v[3])}};
 }
 
-/* With the clamps that rounded_to() mostly leaves out. */
+/* With the clamps that encode_integers() mostly leaves out. */
 static inline ichunk saturated(vchunk t, float low, float high)
 {
     for (int i = 0; i < 4; i++) {
@@ -317,26 +317,6 @@ static inline vb low_bytes(ichunk t)
     return low_bytes_h(low_halves((vu)t.v[0], (vu)t.v[1]), low_halves((vu)t.v[2], (vu)t.v[3]));
 }
 
-static inline void put_i8(void *p, ichunk sums)
-{
-    put_vector(p, 0, (vu)low_bytes(sums));
-}
-
-static inline void put_i4(void *p, ichunk sums)
-{
-    const vh pairs = (vh)(low_bytes(sums) & 15);
-    const vh joined = LOW_FIRST ? pairs | pairs >> 4 : pairs >> 8 | pairs << 4;
-    const vl words = (vl)words_to_bytes(low_bytes_h(joined, joined));
-    memcpy(p, &words, sizeof words / 2);
-}
-
-static inline void put_i32(void *p, ichunk sums)
-{
-    for (size_t i = 0; i < 4; i++) {
-        put_vector(p, i, (vu)sums.v[i] - ROUNDING);
-    }
-}
-
 /* Floats from 2^23 on are integers. Adding 2^23 of the same sign rounds the others to integers. */
 static inline vi saturated_i32(vf t)
 {
@@ -348,61 +328,68 @@ static inline vi saturated_i32(vf t)
     return __builtin_convertvector(v_clamp(integer, -0x1p31f, 0x1.fffffep30f), vi) | (vi)((vu)above >> 25);
 }
 
-static __attribute__((noinline)) void put_saturated_i32(void *p, vchunk t)
+static __attribute__((noinline)) ichunk saturated_chunk_i32(vchunk t)
 {
-    for (size_t i = 0; i < 4; i++) {
-        put_vector(p, i, (vu)saturated_i32(t.v[i]));
+    return (ichunk){{saturated_i32(t.v[0]), saturated_i32(t.v[1]), saturated_i32(t.v[2]), saturated_i32(t.v[3])}};
+}
+
+/* These encodes clamp only where an integer is beyond the type, or for int32 beyond the sums: without an instruction
+ * for them, clamps are half of the work. No check fails. */
+static inline ichunk encode_int32(vchunk t, bool exact, bool *check)
+{
+    ichunk c = rounded(t);
+
+    (void)exact, (void)check;
+    if (!chunk_fits(c, 0u - (1u << 22), 1u << 23)) {
+        return saturated_chunk_i32(t);
     }
-}
-
-/* These stores clamp only where an integer is beyond the type, or for int32 beyond the sums: without an instruction for
- * them, clamps are half of the work. */
-static inline void chunk_store_exact_i32(void *p, vchunk t)
-{
-    const ichunk sums = rounded(t);
-
-    if (chunk_fits(sums, 0u - (1u << 22), 1u << 23)) {
-        put_i32(p, sums);
-    } else {
-        put_saturated_i32(p, t);
-    }
-}
-
-static inline ichunk rounded_to(vchunk t, int low, int high)
-{
-    const ichunk sums = rounded(t);
-    return chunk_fits(sums, (uint32_t)low, (uint32_t)(high - low + 1)) ? sums : saturated(t, (float)low, (float)high);
-}
-
-static inline void chunk_store_exact_i8(void *p, vchunk t)
-{
-    put_i8(p, rounded_to(t, -128, 127));
-}
-
-static inline void chunk_store_exact_i8_flipped(void *p, vchunk t, uint8_t flip)
-{
-    put_vector(p, 0, (vu)(low_bytes(rounded_to(t, -128, 127)) ^ flip));
-}
-
-static inline void chunk_store_exact_u8(void *p, vchunk t)
-{
-    put_i8(p, rounded_to(t, 0, 255));
-}
-
-static inline void chunk_store_exact_i4(void *p, vchunk t)
-{
-    put_i4(p, rounded_to(t, -8, 7));
-}
-
-/* requant's two clamps; between them, offsets are added to the integers in the last bits. */
-static inline void chunk_store_exact_requant(void *p, vchunk t, ichunk offsets)
-{
-    ichunk sums = ichunk_add(saturated(t, -256.0f, 255.0f), offsets);
-
     for (int i = 0; i < 4; i++) {
-        sums.v[i] = (vi)v_clamp((vf)sums.v[i], 0x1.8p23f - 128.0f, 0x1.8p23f + 127.0f);
+        c.v[i] = (vi)((vu)c.v[i] - ROUNDING);
     }
-    put_i8(p, sums);
+    return c;
+}
+
+/* Sums that end with the integers. The narrows take them as they are. */
+typedef ichunk icodes;
+
+static inline icodes encode_integers(vchunk t, int least, int most, bool exact, bool *check)
+{
+    const ichunk sums = rounded(t);
+
+    (void)exact, (void)check;
+    return chunk_fits(sums, (uint32_t)least, (uint32_t)(most - least + 1)) ? sums
+                                                                           : saturated(t, (float)least, (float)most);
+}
+
+static inline icodes add_requant_offsets(icodes c, ichunk offsets)
+{
+    c = ichunk_add(c, offsets);
+    for (int i = 0; i < 4; i++) {
+        c.v[i] = (vi)v_clamp((vf)c.v[i], 0x1.8p23f - 128.0f, 0x1.8p23f + 127.0f);
+    }
+    return c;
+}
+
+/* ---- narrows ---------------------------------------------------------------------------------------------------- */
+
+static inline void narrow_int8(void *p, icodes c, uint8_t flip, bool unpack_order, bool non_temporal)
+{
+    (void)unpack_order, (void)non_temporal;
+    put_vector(p, 0, (vu)(low_bytes(c) ^ flip));
+}
+
+static inline void narrow_uint8(void *p, icodes c, bool unpack_order, bool non_temporal)
+{
+    narrow_int8(p, c, 0, unpack_order, non_temporal);
+}
+
+static inline void narrow_int4(void *p, icodes c, bool unpack_order, bool non_temporal)
+{
+    const vh pairs = (vh)(low_bytes(c) & 15);
+    const vh joined = LOW_FIRST ? pairs | pairs >> 4 : pairs >> 8 | pairs << 4;
+    const vl words = (vl)words_to_bytes(low_bytes_h(joined, joined));
+    (void)unpack_order, (void)non_temporal;
+    memcpy(p, &words, sizeof words / 2);
 }
 
 /* ---- store as floating point ------------------------------------------------------------------------------------- */
@@ -530,21 +517,10 @@ static inline void store_f32(void *p, vchunk t)
         return true;                                                                                                   \
     }
 
-STORE(i8, chunk_store_exact_i8)
-STORE(u8, chunk_store_exact_u8)
-STORE(i32, chunk_store_exact_i32)
-STORE(i4, chunk_store_exact_i4)
 STORE(f32, store_f32)
 STORE(f16, store_f16)
 STORE(bf16, store_bf16)
 #undef STORE
-
-static inline bool chunk_store_i8_flipped(void *p, vchunk t, uint8_t flip, bool unpack_order, bool non_temporal)
-{
-    (void)unpack_order, (void)non_temporal;
-    chunk_store_exact_i8_flipped(p, t, flip);
-    return true;
-}
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 

@@ -76,7 +76,7 @@ static inline bool has_nan(vchunk t)
     return largest != largest;
 }
 
-/* Stores to integers never fail their check, so the quotients are tested. */
+/* No check of integers fails, so the quotients are tested. */
 static inline bool are_quotients_exact(vchunk q)
 {
     return !has_nan(q);
@@ -134,63 +134,67 @@ static inline vchunk chunk_load_u8(const void *p)
     return floats_of_i16(vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(x))), vreinterpretq_s16_u16(vmovl_high_u8(x)));
 }
 
-/* ---- round, saturate, store ------------------------------------------------------------------------------------- */
+/* ---- encodes ---------------------------------------------------------------------------------------------------- */
 
-/* The conversion rounds half to even, saturates, and takes NaN to 0; the narrowing saturates. So no store to integers
- * fails its check, and only int4 needs more work. */
+/* Saturated to 16 bits; the narrows saturate further. */
+typedef struct icodes {
+    int16x8_t v[2];
+} icodes;
+
 static inline int16x8_t to_i16(vf low, vf high)
 {
     return vqmovn_high_s32(vqmovn_s32(vcvtnq_s32_f32(low)), vcvtnq_s32_f32(high));
 }
 
-static inline int8x16_t to_i8(vchunk t)
+/* The conversion rounds half to even, saturates, and takes NaN to 0: no check of integers fails. */
+static inline icodes encode_integers(vchunk t, int least, int most, bool exact, bool *check)
 {
-    return vqmovn_high_s16(vqmovn_s16(to_i16(t.v[0], t.v[1])), to_i16(t.v[2], t.v[3]));
+    (void)least, (void)most, (void)exact, (void)check;
+    return (icodes){{to_i16(t.v[0], t.v[1]), to_i16(t.v[2], t.v[3])}};
 }
 
-static inline void chunk_store_exact_i8(void *p, vchunk t)
+static inline icodes add_requant_offsets(icodes c, ichunk offsets)
 {
-    vst1q_s8(p, to_i8(t));
+    for (int i = 0; i < 2; i++) {
+        const int16x8_t clamped = vmaxq_s16(vminq_s16(c.v[i], vdupq_n_s16(255)), vdupq_n_s16(-256));
+        c.v[i] = vaddq_s16(clamped, vmovn_high_s32(vmovn_s32(offsets.v[2 * i]), offsets.v[2 * i + 1]));
+    }
+    return c;
 }
 
-static inline void chunk_store_exact_i8_flipped(void *p, vchunk t, uint8_t flip)
+static inline ichunk encode_int32(vchunk t, bool exact, bool *check)
 {
-    vst1q_u8(p, veorq_u8(vreinterpretq_u8_s8(to_i8(t)), vdupq_n_u8(flip)));
+    (void)exact, (void)check;
+    return (ichunk){{vcvtnq_s32_f32(t.v[0]), vcvtnq_s32_f32(t.v[1]), vcvtnq_s32_f32(t.v[2]), vcvtnq_s32_f32(t.v[3])}};
 }
 
-static inline void chunk_store_exact_u8(void *p, vchunk t)
+/* ---- narrows ---------------------------------------------------------------------------------------------------- */
+
+static inline uint8x16_t bytes_int8(icodes c)
 {
-    vst1q_u8(p, vqmovun_high_s16(vqmovun_s16(to_i16(t.v[0], t.v[1])), to_i16(t.v[2], t.v[3])));
+    return vreinterpretq_u8_s8(vqmovn_high_s16(vqmovn_s16(c.v[0]), c.v[1]));
+}
+
+static inline void narrow_int8(void *p, icodes c, uint8_t flip, bool unpack_order, bool non_temporal)
+{
+    (void)unpack_order, (void)non_temporal;
+    vst1q_u8(p, veorq_u8(bytes_int8(c), vdupq_n_u8(flip)));
+}
+
+static inline void narrow_uint8(void *p, icodes c, bool unpack_order, bool non_temporal)
+{
+    (void)unpack_order, (void)non_temporal;
+    vst1q_u8(p, vqmovun_high_s16(vqmovun_s16(c.v[0]), c.v[1]));
 }
 
 /* 16 nibbles in 8 bytes, the even element low. */
-static inline void chunk_store_exact_i4(void *p, vchunk t)
+static inline void narrow_int4(void *p, icodes c, bool unpack_order, bool non_temporal)
 {
-    const uint8x16_t high = vreinterpretq_u8_s8(vqshlq_n_s8(to_i8(t), 4)); /* saturated at 4 bits, in the upper ones */
+    const int8x16_t bytes = vreinterpretq_s8_u8(bytes_int8(c));
+    const uint8x16_t high = vreinterpretq_u8_s8(vqshlq_n_s8(bytes, 4)); /* saturated at 4 bits, in the upper ones */
     const uint16x8_t swapped = vreinterpretq_u16_u8(vrev16q_u8(high));
+    (void)unpack_order, (void)non_temporal;
     vst1_u8(p, vshrn_n_u16(vsriq_n_u16(vreinterpretq_u16_u8(high), swapped, 4), 8));
-}
-
-static inline void chunk_store_exact_i32(void *p, vchunk t)
-{
-    int32_t *y = p;
-    for (int i = 0; i < 4; i++) {
-        vst1q_s32(y + 4 * i, vcvtnq_s32_f32(t.v[i]));
-    }
-}
-
-/* int8 with requant's two clamps and, between them, its offsets. */
-static inline int16x8_t to_i16_requant(vf low, vf high, int32x4_t low_offsets, int32x4_t high_offsets)
-{
-    const int16x8_t clamped = vmaxq_s16(vminq_s16(to_i16(low, high), vdupq_n_s16(255)), vdupq_n_s16(-256));
-    return vaddq_s16(clamped, vmovn_high_s32(vmovn_s32(low_offsets), high_offsets));
-}
-
-static inline void chunk_store_exact_requant(void *p, vchunk t, ichunk offsets)
-{
-    const int16x8_t a = to_i16_requant(t.v[0], t.v[1], offsets.v[0], offsets.v[1]);
-    const int16x8_t b = to_i16_requant(t.v[2], t.v[3], offsets.v[2], offsets.v[3]);
-    vst1q_s8(p, vqmovn_high_s16(vqmovn_s16(a), b));
 }
 
 /* ---- store as floating point ------------------------------------------------------------------------------------- */
@@ -264,21 +268,10 @@ STORE_EXACT(chunk_store_exact_bf16, put_bf16)
         return true;                                                                                                   \
     }
 
-STORE(i8, chunk_store_exact_i8, false)
-STORE(u8, chunk_store_exact_u8, false)
-STORE(i32, chunk_store_exact_i32, false)
-STORE(i4, chunk_store_exact_i4, false)
 STORE(f32, put_f32, has_nan(t))
 STORE(f16, put_f16, has_nan(t))
 STORE(bf16, put_bf16, has_nan(t))
 #undef STORE
-
-static inline bool chunk_store_i8_flipped(void *p, vchunk t, uint8_t flip, bool unpack_order, bool non_temporal)
-{
-    (void)unpack_order, (void)non_temporal;
-    chunk_store_exact_i8_flipped(p, t, flip);
-    return true;
-}
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 

@@ -124,22 +124,38 @@ WORD(bool, is_fast_path_ok, (store_check c, bool floats))
  * - chunk_store_exact_<y>: right for all values.
  * - chunk_store_tail_<y>: the first n elements, 0 < n <= CHUNK, for int4 a multiple of 8; right for all values.
  *   without_masks.h makes these of the exact stores. */
-#define STORES(NAME, name, row, ...)                                                                                   \
+#define STORES(row)                                                                                                    \
     WORD(store_check, chunk_store_##row, (void *p, vchunk t, bool unpack_order, bool non_temporal))                    \
     WORD(void, chunk_store_exact_##row, (void *p, vchunk t))                                                           \
     WORD(void, chunk_store_tail_##row, (void *p, vchunk t, size_t n))
-EACH_ROW_TYPE(STORES)
+STORES(f32)
+STORES(f16)
+STORES(bf16)
 #undef STORES
 
-/* int8, each byte XORed with flip. */
-WORD(store_check, chunk_store_i8_flipped, (void *p, vchunk t, uint8_t flip, bool unpack_order, bool non_temporal))
-WORD(void, chunk_store_exact_i8_flipped, (void *p, vchunk t, uint8_t flip))
-WORD(void, chunk_store_tail_i8_flipped, (void *p, vchunk t, uint8_t flip, size_t n))
+/* A store is an encode and a narrow. An encode rounds a chunk half to even, saturates, and makes 0 of NaN. With the
+ * constant `exact`, all codes are right, and the check is not touched. Otherwise the encode may set the check.
+ *
+ * icodes, a type of the header, are what integers of 8 and 4 bits are narrowed from. encode_integers saturates to
+ * least..most; where the narrows saturate, more may be left to them. */
+WORD(icodes, encode_integers, (vchunk t, int least, int most, bool exact, store_check *check))
+/* Of codes from -256 to 255, or that are saturated here. Each sum, with an offset of -256..255, is saturated to int8,
+ * here or by the narrow. */
+WORD(icodes, add_requant_offsets, (icodes c, ichunk offsets))
+WORD(ichunk, encode_int32, (vchunk t, bool exact, store_check *check))
 
-/* int8 with requant's two clamps: to -256..255, then, with an offset of -256..255 added, to int8. */
-WORD(store_check, chunk_store_requant, (void *p, vchunk t, ichunk offsets, bool non_temporal))
-WORD(void, chunk_store_exact_requant, (void *p, vchunk t, ichunk offsets))
-WORD(void, chunk_store_tail_requant, (void *p, vchunk t, ichunk offsets, size_t n))
+/* A narrow stores a chunk of codes. `flip` is XORed with each byte. `unpack_order` is the order of the chunk that was
+ * encoded. With `non_temporal`, p is a multiple of 64, or of the stored bytes if they are fewer. */
+WORD(void, narrow_32, (void *p, ichunk c, bool non_temporal))
+WORD(void, narrow_int8, (void *p, icodes c, uint8_t flip, bool unpack_order, bool non_temporal))
+WORD(void, narrow_uint8, (void *p, icodes c, bool unpack_order, bool non_temporal))
+WORD(void, narrow_int4, (void *p, icodes c, bool unpack_order, bool non_temporal))
+/* The first n elements, 0 < n <= CHUNK, for int4 a multiple of 8. without_masks.h makes these of the narrows above. */
+WORD(void, narrow_tail_32, (void *p, ichunk c, size_t n))
+WORD(void, narrow_tail_int8, (void *p, icodes c, uint8_t flip, size_t n))
+WORD(void, narrow_tail_uint8, (void *p, icodes c, size_t n))
+WORD(void, narrow_tail_int4, (void *p, icodes c, size_t n))
+
 #ifdef CONVERTS_BF16
 /* To bfloat16, for CPUs that convert to it. The check may also fail where a lane is subnormal. */
 WORD(store_check, chunk_store_converted_bf16, (void *p, vchunk t, bool non_temporal))

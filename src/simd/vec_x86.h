@@ -105,46 +105,62 @@ static inline vchunk chunk_load_unpacked_bf16(const void *p)
                      (vf)MM(unpackhi_epi16)(zero, b)}};
 }
 
-/* ---- round, saturate, store ------------------------------------------------------------------------------------- */
+/* ---- encodes ---------------------------------------------------------------------------------------------------- */
 
-/* A chunk as saturated 16-bit integers, in the order that packing leaves them in. */
-typedef struct words {
+/* Saturated to 16 bits, in the order that packing leaves them in. */
+typedef struct icodes {
     vq ab;
     vq cd;
-} words;
+} icodes;
 
-/* Numbers beyond int32, and NaN, convert to INT32_MIN, which is right only far below. */
-static inline words to_words(vchunk t)
+/* The narrows saturate further. Numbers beyond int32, and NaN, convert to INT32_MIN, which is right only far below. */
+static inline icodes encode_integers(vchunk t, int least, int most, bool exact, store_check *check)
 {
-    return (words){MM(packs_epi32)(MM(cvtps_epi32)(t.v[0]), MM(cvtps_epi32)(t.v[1])),
-                   MM(packs_epi32)(MM(cvtps_epi32)(t.v[2]), MM(cvtps_epi32)(t.v[3]))};
+    (void)least, (void)most;
+    if (exact) {
+        return (icodes){MM(packs_epi32)(clamp_exact(t.v[0]), clamp_exact(t.v[1])),
+                        MM(packs_epi32)(clamp_exact(t.v[2]), clamp_exact(t.v[3]))};
+    }
+    const icodes c = {MM(packs_epi32)(MM(cvtps_epi32)(t.v[0]), MM(cvtps_epi32)(t.v[1])),
+                      MM(packs_epi32)(MM(cvtps_epi32)(t.v[2]), MM(cvtps_epi32)(t.v[3]))};
+    *check = check_of_least(MM(min_epi16)(c.ab, c.cd));
+    return c;
 }
 
-static inline words to_words_exact(vchunk t)
+static inline icodes add_requant_offsets(icodes c, ichunk offsets)
 {
-    return (words){MM(packs_epi32)(clamp_exact(t.v[0]), clamp_exact(t.v[1])),
-                   MM(packs_epi32)(clamp_exact(t.v[2]), clamp_exact(t.v[3]))};
+    const vq low = MM(set1_epi16)(-256);
+    const vq high = MM(set1_epi16)(255);
+    const vq ab = MM(max_epi16)(MM(min_epi16)(c.ab, high), low);
+    const vq cd = MM(max_epi16)(MM(min_epi16)(c.cd, high), low);
+    return (icodes){MM(add_epi16)(ab, MM(packs_epi32)((vq)offsets.v[0], (vq)offsets.v[1])),
+                    MM(add_epi16)(cd, MM(packs_epi32)((vq)offsets.v[2], (vq)offsets.v[3]))};
 }
 
-static inline store_check check_of_words(words w)
+/* The check looks at the upper halves of the least integers; INT32_MIN may stand for a number far above, too. */
+static inline ichunk encode_int32(vchunk t, bool exact, store_check *check)
 {
-    return check_of_least(MM(min_epi16)(w.ab, w.cd));
+    if (exact) {
+        return (ichunk){{(vi)to_i32(t.v[0]), (vi)to_i32(t.v[1]), (vi)to_i32(t.v[2]), (vi)to_i32(t.v[3])}};
+    }
+    const vq a = MM(cvtps_epi32)(t.v[0]);
+    const vq b = MM(cvtps_epi32)(t.v[1]);
+    const vq c = MM(cvtps_epi32)(t.v[2]);
+    const vq d = MM(cvtps_epi32)(t.v[3]);
+    *check = check_of_least(MM(srai_epi32)(MM(min_epi32)(MM(min_epi32)(a, b), MM(min_epi32)(c, d)), 16));
+    return (ichunk){{(vi)a, (vi)b, (vi)c, (vi)d}};
 }
 
-/* Upper halves of the least integers; INT32_MIN may stand for a number far above, too. */
-static inline store_check check_of_ints(vq a, vq b, vq c, vq d)
+/* ---- narrows ---------------------------------------------------------------------------------------------------- */
+
+static inline vq bytes_int8(icodes c, uint8_t flip, bool unpack_order)
 {
-    return check_of_least(MM(srai_epi32)(MM(min_epi32)(MM(min_epi32)(a, b), MM(min_epi32)(c, d)), 16));
+    return in_order(MM(packs_epi16)(c.ab, c.cd), unpack_order) ^ MM(set1_epi8)((char)flip);
 }
 
-static inline vq bytes_i8(words w, bool unpack_order)
+static inline vq bytes_uint8(icodes c, bool unpack_order)
 {
-    return in_order(MM(packs_epi16)(w.ab, w.cd), unpack_order);
-}
-
-static inline vq bytes_u8(words w, bool unpack_order)
-{
-    return in_order(MM(packus_epi16)(w.ab, w.cd), unpack_order);
+    return in_order(MM(packus_epi16)(c.ab, c.cd), unpack_order);
 }
 
 /* Bytes as pairs of nibbles in 16 bits, the even element low. */
@@ -154,22 +170,10 @@ static inline vq pair_nibbles(vq bytes)
     return MM(maddubs_epi16)(clamped & MM(set1_epi8)(0x0F), MM(set1_epi16)(0x1001));
 }
 
-static inline vhalf bytes_i4(words w, bool unpack_order)
+static inline vhalf bytes_int4(icodes c, bool unpack_order)
 {
-    const vq pairs = pair_nibbles(MM(packs_epi16)(w.ab, w.cd));
+    const vq pairs = pair_nibbles(MM(packs_epi16)(c.ab, c.cd));
     return nibbles_in_order(MM(packus_epi16)(pairs, pairs), unpack_order);
-}
-
-/* int8 after requant's first clamp, and its offsets. */
-static inline vq bytes_requant(words w, ichunk offsets)
-{
-    const vq low = MM(set1_epi16)(-256);
-    const vq high = MM(set1_epi16)(255);
-    const vq ab = MM(max_epi16)(MM(min_epi16)(w.ab, high), low);
-    const vq cd = MM(max_epi16)(MM(min_epi16)(w.cd, high), low);
-    const words sums = {MM(add_epi16)(ab, MM(packs_epi32)((vq)offsets.v[0], (vq)offsets.v[1])),
-                        MM(add_epi16)(cd, MM(packs_epi32)((vq)offsets.v[2], (vq)offsets.v[3]))};
-    return bytes_i8(sums, false);
 }
 
 static inline void store_whole(void *p, vq v, bool non_temporal)
@@ -190,77 +194,33 @@ static inline void put_half(void *p, vhalf v, bool non_temporal)
     }
 }
 
-#define STORE(Y, PUT)                                                                                                  \
-    static inline store_check chunk_store_##Y(void *p, vchunk t, bool unpack_order, bool non_temporal)                 \
-    {                                                                                                                  \
-        const words w = to_words(t);                                                                                   \
-        PUT(p, bytes_##Y(w, unpack_order), non_temporal);                                                              \
-        return check_of_words(w);                                                                                      \
-    }                                                                                                                  \
-    static inline void chunk_store_exact_##Y(void *p, vchunk t)                                                        \
-    {                                                                                                                  \
-        PUT(p, bytes_##Y(to_words_exact(t), false), false);                                                            \
+static inline void narrow_int8(void *p, icodes c, uint8_t flip, bool unpack_order, bool non_temporal)
+{
+    store_whole(p, bytes_int8(c, flip, unpack_order), non_temporal);
+}
+
+static inline void narrow_uint8(void *p, icodes c, bool unpack_order, bool non_temporal)
+{
+    store_whole(p, bytes_uint8(c, unpack_order), non_temporal);
+}
+
+static inline void narrow_int4(void *p, icodes c, bool unpack_order, bool non_temporal)
+{
+    put_half(p, bytes_int4(c, unpack_order), non_temporal);
+}
+
+static inline void narrow_32(void *p, ichunk c, bool non_temporal)
+{
+    for (int i = 0; i < 4; i++) {
+        store_whole((vq *)p + i, (vq)c.v[i], non_temporal);
     }
-
-STORE(i8, store_whole)
-STORE(u8, store_whole)
-STORE(i4, put_half)
-#undef STORE
-
-static inline store_check chunk_store_i8_flipped(void *p, vchunk t, uint8_t flip, bool unpack_order, bool non_temporal)
-{
-    const words w = to_words(t);
-    store_whole(p, bytes_i8(w, unpack_order) ^ MM(set1_epi8)((char)flip), non_temporal);
-    return check_of_words(w);
-}
-
-static inline void chunk_store_exact_i8_flipped(void *p, vchunk t, uint8_t flip)
-{
-    store_whole(p, bytes_i8(to_words_exact(t), false) ^ MM(set1_epi8)((char)flip), false);
-}
-
-static inline store_check chunk_store_requant(void *p, vchunk t, ichunk offsets, bool non_temporal)
-{
-    const words w = to_words(t);
-    store_whole(p, bytes_requant(w, offsets), non_temporal);
-    return check_of_words(w);
-}
-
-static inline void chunk_store_exact_requant(void *p, vchunk t, ichunk offsets)
-{
-    store_whole(p, bytes_requant(to_words_exact(t), offsets), false);
-}
-
-static inline void put_four(void *p, vq a, vq b, vq c, vq d, bool non_temporal)
-{
-    vq *y = p;
-    store_whole(y, a, non_temporal);
-    store_whole(y + 1, b, non_temporal);
-    store_whole(y + 2, c, non_temporal);
-    store_whole(y + 3, d, non_temporal);
-}
-
-static inline store_check chunk_store_i32(void *p, vchunk t, bool unpack_order, bool non_temporal)
-{
-    const vq a = MM(cvtps_epi32)(t.v[0]);
-    const vq b = MM(cvtps_epi32)(t.v[1]);
-    const vq c = MM(cvtps_epi32)(t.v[2]);
-    const vq d = MM(cvtps_epi32)(t.v[3]);
-    (void)unpack_order; /* never true: nothing is packed */
-    put_four(p, a, b, c, d, non_temporal);
-    return check_of_ints(a, b, c, d);
-}
-
-static inline void chunk_store_exact_i32(void *p, vchunk t)
-{
-    put_four(p, to_i32(t.v[0]), to_i32(t.v[1]), to_i32(t.v[2]), to_i32(t.v[3]), false);
 }
 
 /* ---- store as floating point ------------------------------------------------------------------------------------- */
 
 static inline void put_f32(void *p, vchunk t, bool non_temporal)
 {
-    put_four(p, (vq)t.v[0], (vq)t.v[1], (vq)t.v[2], (vq)t.v[3], non_temporal);
+    narrow_32(p, (ichunk){{(vi)t.v[0], (vi)t.v[1], (vi)t.v[2], (vi)t.v[3]}}, non_temporal);
 }
 
 static inline void put_f16(void *p, vchunk t, bool non_temporal)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tails for instruction sets without masks: full chunks, copied through the stack. A vector header includes this after
- * its loads of full chunks and its exact stores. */
-#include "../type.h"
+ * its loads and narrows of full chunks. */
 
 /* Copies n storage words of `size` bytes to a chunk of `all` words. The rest repeat the first word. */
 static inline void copy_tail(void *chunk, const void *p, size_t n, size_t all, size_t size)
@@ -21,7 +20,17 @@ static inline void copy_tail(void *chunk, const void *p, size_t n, size_t all, s
         return chunk_load_##TYPE(chunk);                                                                               \
     }
 
-#define STORE_TAIL(NAME, name, row, number, KIND, bits, ...)                                                           \
+/* What follows PARAMETERS are the arguments of the narrow of a full chunk. */
+#define NARROW_TAIL(TO, BITS, PARAMETERS, ...)                                                                         \
+    static __attribute__((noinline)) void narrow_tail_##TO PARAMETERS                                                  \
+    {                                                                                                                  \
+        _Alignas(64) char chunk[(BITS)*CHUNK / 8];                                                                     \
+        narrow_##TO(chunk, __VA_ARGS__);                                                                               \
+        memcpy(p, chunk, (BITS)*n / 8);                                                                                \
+    }
+
+/* For the stores to floating point. */
+#define STORE_TAIL(row, bits)                                                                                          \
     static __attribute__((noinline)) void chunk_store_tail_##row(void *p, vchunk t, size_t n)                          \
     {                                                                                                                  \
         _Alignas(64) char chunk[(bits)*CHUNK / 8];                                                                     \
@@ -36,23 +45,16 @@ LOAD_TAIL(i8, 1, 1, vchunk)
 LOAD_TAIL(i4, 4, 8, vchunk)
 LOAD_TAIL(ints, 4, 1, ichunk)
 LOAD_TAIL(halves, 2, 1, hchunk)
-EACH_ROW_TYPE(STORE_TAIL)
-
-static __attribute__((noinline)) void chunk_store_tail_i8_flipped(void *p, vchunk t, uint8_t flip, size_t n)
-{
-    _Alignas(64) char chunk[CHUNK];
-    chunk_store_exact_i8_flipped(chunk, t, flip);
-    memcpy(p, chunk, n);
-}
-
-static __attribute__((noinline)) void chunk_store_tail_requant(void *p, vchunk t, ichunk offsets, size_t n)
-{
-    _Alignas(64) char chunk[CHUNK];
-    chunk_store_exact_requant(chunk, t, offsets);
-    memcpy(p, chunk, n);
-}
+NARROW_TAIL(32, 32, (void *p, ichunk c, size_t n), c, false)
+NARROW_TAIL(int8, 8, (void *p, icodes c, uint8_t flip, size_t n), c, flip, false, false)
+NARROW_TAIL(uint8, 8, (void *p, icodes c, size_t n), c, false, false)
+NARROW_TAIL(int4, 4, (void *p, icodes c, size_t n), c, false, false)
+STORE_TAIL(f32, 32)
+STORE_TAIL(f16, 16)
+STORE_TAIL(bf16, 16)
 
 #undef LOAD_TAIL
+#undef NARROW_TAIL
 #undef STORE_TAIL
 
 static inline vu round_scales(vu s)
