@@ -520,7 +520,9 @@ static store_check store(int y, void *p, vchunk t, size_t n, bool unpack_order, 
 {
 #ifdef CONVERTS_BF16
     if (y == CONVERTED) {
-        return chunk_store_converted_bf16(p, t, how == STREAM);
+        store_check check = start_check();
+        narrow_16(p, encode_converted_bfloat16(t, &check), how == STREAM);
+        return check;
     }
 #endif
     return y == REQUANT   ? store_requant(p, t, offsets(), n, how)
@@ -599,6 +601,9 @@ static void try_encode_integers(void)
 
 TRY(add_requant_offsets, try_encode(REQUANT))
 TRY(encode_int32, try_encode(NPUQ_TYPE_INT32))
+TRY(encode_float32, try_encode(NPUQ_TYPE_FLOAT32))
+TRY(encode_float16, try_encode(NPUQ_TYPE_FLOAT16))
+TRY(encode_bfloat16, try_encode(NPUQ_TYPE_BFLOAT16))
 
 static void try_narrow_int8(void)
 {
@@ -614,23 +619,37 @@ static void try_narrow_tail_int8(void)
     try_exact(REQUANT, TAIL);
 }
 
-TRY(narrow_32, try_fast(NPUQ_TYPE_INT32, true))
+static void try_narrow_32(void)
+{
+    try_fast(NPUQ_TYPE_INT32, true);
+    try_fast(NPUQ_TYPE_FLOAT32, true);
+}
+
+static void try_narrow_tail_32(void)
+{
+    try_exact(NPUQ_TYPE_INT32, TAIL);
+    try_exact(NPUQ_TYPE_FLOAT32, TAIL);
+}
+
+static void try_narrow_16(void)
+{
+    try_fast(NPUQ_TYPE_FLOAT16, true);
+    try_fast(NPUQ_TYPE_BFLOAT16, true);
+}
+
+static void try_narrow_tail_16(void)
+{
+    try_exact(NPUQ_TYPE_FLOAT16, TAIL);
+    try_exact(NPUQ_TYPE_BFLOAT16, TAIL);
+}
+
 TRY(narrow_uint8, try_fast(NPUQ_TYPE_UINT8, true))
 TRY(narrow_int4, try_fast(NPUQ_TYPE_QUINT4X2, true))
-TRY(narrow_tail_32, try_exact(NPUQ_TYPE_INT32, TAIL))
 TRY(narrow_tail_uint8, try_exact(NPUQ_TYPE_UINT8, TAIL))
 TRY(narrow_tail_int4, try_exact(NPUQ_TYPE_QUINT4X2, TAIL))
 
-#define TRY_STORES(NAME, row)                                                                                          \
-    TRY(chunk_store_##row, try_fast(NPUQ_TYPE_##NAME, true))                                                           \
-    TRY(chunk_store_exact_##row, try_exact(NPUQ_TYPE_##NAME, EXACT))                                                   \
-    TRY(chunk_store_tail_##row, try_exact(NPUQ_TYPE_##NAME, TAIL))
-TRY_STORES(FLOAT32, f32)
-TRY_STORES(FLOAT16, f16)
-TRY_STORES(BFLOAT16, bf16)
-
 #ifdef CONVERTS_BF16
-static void try_chunk_store_converted_bf16(void)
+static void try_encode_converted_bfloat16(void)
 {
     if (npuq_cpu_converts_bf16()) {
         try_fast(CONVERTED, true);
@@ -641,7 +660,7 @@ static void try_chunk_store_converted_bf16(void)
 #endif
 
 #if LOOKS_UP_I4
-static void try_chunk_look_up_i4(void)
+static void try_look_up_int4(void)
 {
     _Alignas(64) uint16_t y[CHUNK];
     uint16_t expected[CHUNK];
@@ -660,7 +679,7 @@ static void try_chunk_look_up_i4(void)
             expected[i] = results[(int)npuq_ref_load(x, NPUQ_REF_QUINT4X2, i) & 15];
         }
         memcpy(&table, results, sizeof table);
-        chunk_look_up_i4(y, x, table, round % 2);
+        narrow_16(y, look_up_int4(x, table), round % 2);
         SAME(y, expected, sizeof y, round);
     }
 }

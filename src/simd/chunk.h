@@ -85,7 +85,7 @@ INLINE store_check check_quotients(vchunk quotients, store_check done)
 {
     return are_quotients_exact(quotients) & done;
 }
-#else /* stores notice a NaN */
+#else /* encodes notice a NaN */
 INLINE store_check check_quotients(vchunk quotients, store_check done)
 {
     (void)quotients;
@@ -212,6 +212,15 @@ INLINE void store_32(char *y, ichunk c, size_t n, stores how)
     }
 }
 
+INLINE void store_16(char *y, hcodes c, size_t n, stores how)
+{
+    if (how == TAIL) {
+        narrow_tail_16(y, c, n);
+    } else {
+        narrow_16(y, c, how == STREAM);
+    }
+}
+
 INLINE void store_int8(char *y, icodes c, uint8_t flip, size_t n, bool unpack_order, stores how)
 {
     if (how == TAIL) {
@@ -245,26 +254,17 @@ INLINE store_check store_y(npuq_type y_type, char *y, vchunk t, uint8_t flip, si
     const bool exact = how == TAIL || how == EXACT;
     store_check check = start_check();
 
-#define STORE(row)                                                                                                     \
-    switch (how) {                                                                                                     \
-    case TAIL: chunk_store_tail_##row(y, t, n); return start_check();                                                  \
-    case EXACT: chunk_store_exact_##row(y, t); return start_check();                                                   \
-    case FULL:                                                                                                         \
-    case STREAM: return chunk_store_##row(y, t, unpack_order, how == STREAM);                                          \
-    }                                                                                                                  \
-    __builtin_unreachable();
-
     switch (y_type) {
-    case NPUQ_TYPE_FLOAT32: STORE(f32)
-    case NPUQ_TYPE_FLOAT16: STORE(f16)
-    case NPUQ_TYPE_BFLOAT16: STORE(bf16)
-    case NPUQ_TYPE_INT32: store_32(y, encode_int32(t, exact, &check), n, how); break;
+    case NPUQ_TYPE_FLOAT32: store_32(y, encode_float32(t, exact, &check), n, how); break;
+    case NPUQ_TYPE_FLOAT16: store_16(y, encode_float16(t, exact, &check), n, how); break;
+    case NPUQ_TYPE_BFLOAT16: store_16(y, encode_bfloat16(t, exact, &check), n, how); break;
     case NPUQ_TYPE_INT8: store_int8(y, encode_integers(t, -128, 127, exact, &check), flip, n, unpack_order, how); break;
     case NPUQ_TYPE_UINT8: store_uint8(y, encode_integers(t, 0, 255, exact, &check), n, unpack_order, how); break;
+    case NPUQ_TYPE_INT32: store_32(y, encode_int32(t, exact, &check), n, how); break;
     case NPUQ_TYPE_QUINT4X2: store_int4(y, encode_integers(t, -8, 7, exact, &check), n, unpack_order, how); break;
-    default: __builtin_unreachable();
+    case NPUQ_TYPE_INT64:
+    case NPUQ_TYPE_UINT64: __builtin_unreachable(); /* no kernel makes them */
     }
-#undef STORE
     return check;
 }
 
@@ -324,7 +324,7 @@ INLINE vchunk chunk_div(vchunk a, vchunk b)
 /* x / s rounded, from the rounded inverse r of s: q = x * r, then q + (x - q * s) * r, both sums fused. Where q is not
  * a subnormal and neither q nor r overflows, this is the quotient of a division; docs/kernels.md has the proof.
  * - r is normal for the scales that chunk_is_invertible() lets through. The kernels divide by other scales.
- * - Where q overflows or x is infinite, the result is NaN, which the check of a store or are_quotients_exact() finds.
+ * - Where q overflows or x is infinite, the result is NaN, which the check of an encode or are_quotients_exact() finds.
  * - Where q is below 2^-27, the result may be off, but is so small that no sum with an offset rounds to another
  *   integer.
  * With `exact`, the result is the quotient for any x. */

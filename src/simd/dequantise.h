@@ -97,7 +97,7 @@ INLINE store_check dequantise_and_store(const dequantise_parameters *p, const ch
 
 #if LOOKS_UP_I4
     if (may_look_up(k) && k.form & LOOKS_UP) {
-        chunk_look_up_i4(y, x, p->results, how == STREAM);
+        narrow_16(y, look_up_int4(x, p->results), how == STREAM);
         return start_check();
     }
 #endif
@@ -135,7 +135,9 @@ INLINE store_check dequantise_and_store(const dequantise_parameters *p, const ch
 #ifdef CONVERTS_BF16
     /* With non-temporal stores, rounding by integers was up to a fifth faster, but not where int4 is unpacked. */
     if (k.converts && (how == FULL || (how == STREAM && k.x == NPUQ_TYPE_QUINT4X2))) {
-        return chunk_store_converted_bf16(y, t, how == STREAM);
+        store_check check = start_check();
+        narrow_16(y, encode_converted_bfloat16(t, &check), how == STREAM);
+        return check;
     }
 #endif
     return store_y(k.y, y, t, 0, n, false, how);

@@ -9,6 +9,15 @@ static inline void narrow_32(void *p, ichunk c, bool non_temporal)
     }
 }
 
+typedef hchunk hcodes;
+
+static inline void narrow_16(void *p, hcodes c, bool non_temporal)
+{
+    (void)non_temporal;
+    put_vector(p, 0, (vu)c.v[0]);
+    put_vector(p, 1, (vu)c.v[1]);
+}
+
 static inline void fence_stores(void)
 {
 }

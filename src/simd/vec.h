@@ -91,6 +91,11 @@ static inline vchunk chunk_of_ints(ichunk a)
                      __builtin_convertvector(a.v[2], vf), __builtin_convertvector(a.v[3], vf)}};
 }
 
+static inline ichunk chunk_bits(vchunk t)
+{
+    return (ichunk){{(vi)t.v[0], (vi)t.v[1], (vi)t.v[2], (vi)t.v[3]}};
+}
+
 static inline vchunk chunk_load_i32(const void *p)
 {
     return chunk_of_ints(chunk_load_ints(p));

@@ -114,9 +114,9 @@ static inline __m128i halves_f16(vf t)
     return _mm256_cvtps_ph(t, _MM_FROUND_TO_NEAREST_INT);
 }
 
-static inline vq pair_f16(vf a, vf b)
+static inline vq join_halves(vhalf a, vhalf b)
 {
-    return _mm256_set_m128i(halves_f16(b), halves_f16(a));
+    return _mm256_set_m128i(b, a);
 }
 
 /* Rounded half to even at bit 16; the carry may reach the exponent. */
@@ -149,7 +149,7 @@ static inline vchunk chunk_load_i4(const void *p)
 
 /* Low and high bytes are looked up, and joined within 128 bits: so the first 128 bits take int4 0-7 and 16-23. */
 #define LOOKS_UP_I4 1
-static inline void chunk_look_up_i4(void *p, const void *x, vu results, bool non_temporal)
+static inline hcodes look_up_int4(const void *x, vu results)
 {
     const vq low_first =
         _mm256_set_epi64x(0x0F0D0B0907050301, 0x0E0C0A0806040200, 0x0F0D0B0907050301, 0x0E0C0A0806040200);
@@ -160,8 +160,7 @@ static inline void chunk_look_up_i4(void *p, const void *x, vu results, bool non
     const vq nibbles = (pairs | _mm256_slli_epi16(pairs, 4)) & _mm256_set1_epi8(0x0F);
     const vq low = _mm256_shuffle_epi8(_mm256_permute4x64_epi64(halves, 0x88), nibbles);
     const vq high = _mm256_shuffle_epi8(_mm256_permute4x64_epi64(halves, 0xDD), nibbles);
-    store_whole(p, _mm256_unpacklo_epi8(low, high), non_temporal);
-    store_whole((vq *)p + 1, _mm256_unpackhi_epi8(low, high), non_temporal);
+    return (hcodes){.whole = {_mm256_unpacklo_epi8(low, high), _mm256_unpackhi_epi8(low, high)}};
 }
 
 static inline vf lanes_in_order(vf v)

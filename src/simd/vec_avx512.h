@@ -147,14 +147,14 @@ static inline vq pair_bf16(vf a, vf b)
     return _mm512_permutexvar_epi16(order, rounded);
 }
 
-static inline vq pair_f16(vf a, vf b)
+static inline vq join_halves(vhalf a, vhalf b)
 {
-    return _mm512_inserti64x4(_mm512_castsi256_si512(halves_f16(a)), halves_f16(b), 1);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1);
 }
 
 #include "vec_x86.h"
 
-/* Stores to bfloat16 by the instruction of AVX512_BF16, for npuq_rows_avx512_bf16. Asm, because this file is not
+/* To bfloat16 by the instruction of AVX512_BF16, for npuq_rows_avx512_bf16. Asm, because this file is not
  * compiled for AVX512_BF16. The instruction takes subnormal numbers as zeros and keeps a NaN's payload: the check fails
  * for both. */
 #define CONVERTS_BF16
@@ -165,34 +165,31 @@ static inline vq convert_bf16(vf a, vf b)
     return halves;
 }
 
-static inline store_check chunk_store_converted_bf16(void *p, vchunk t, bool non_temporal)
+static inline hcodes encode_converted_bfloat16(vchunk t, store_check *check)
 {
     enum { NAN_OR_SUBNORMAL = 0xA1 };
-    store_check c = start_check();
-    store_whole(p, convert_bf16(t.v[0], t.v[1]), non_temporal);
-    store_whole((vq *)p + 1, convert_bf16(t.v[2], t.v[3]), non_temporal);
     for (int i = 0; i < 4; i++) {
-        c.nan |= _mm512_fpclass_ps_mask(t.v[i], NAN_OR_SUBNORMAL);
+        check->nan |= _mm512_fpclass_ps_mask(t.v[i], NAN_OR_SUBNORMAL);
     }
-    return c;
+    return (hcodes){.whole = {convert_bf16(t.v[0], t.v[1]), convert_bf16(t.v[2], t.v[3])}};
 }
 
 /* The entries of a table for 32 int4. Bytes come in `order`, and each 16 bits are shifted so that an int4 is low. Only
  * five bits of an index count: the table has its 16 entries twice. */
-static inline vq look_up_i4(const void *x, vq order, int64_t shifts, vq table)
+static inline vq look_up_32(const void *x, vq order, int64_t shifts, vq table)
 {
     const vq bytes = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128(x)), order);
     return _mm512_permutexvar_epi16(_mm512_srlv_epi16(bytes, _mm512_set1_epi64(shifts)), table);
 }
 
 #define LOOKS_UP_I4 1
-static inline void chunk_look_up_i4(void *p, const void *x, vu results, bool non_temporal)
+static inline hcodes look_up_int4(const void *x, vu results)
 {
     const vq order = _mm512_set_epi64(0x0F0E0F0E0F0E0F0E, 0x0D0C0D0C0D0C0D0C, 0x0B0A0B0A0B0A0B0A, 0x0908090809080908,
                                       0x0706070607060706, 0x0504050405040504, 0x0302030203020302, 0x0100010001000100);
     const int64_t shifts = 0x000C000800040000;
-    store_whole(p, look_up_i4(x, order, shifts, (vq)results), non_temporal);
-    store_whole((vq *)p + 1, look_up_i4((const __m128i *)x + 1, order, shifts, (vq)results), non_temporal);
+    return (hcodes){.whole = {look_up_32(x, order, shifts, (vq)results),
+                              look_up_32((const __m128i *)x + 1, order, shifts, (vq)results)}};
 }
 
 /* Looks up the upper halves of floats; the lower halves are 0. Those of int4 i and i + 16 come side by side. */
@@ -205,8 +202,8 @@ static inline vchunk chunk_load_i4(const void *p)
         _mm512_broadcast_i64x4(_mm256_setr_epi32(0x3F800000, 0x40404000, 0x40A04080, 0x40E040C0, (int32_t)0xC0E0C100u,
                                                  (int32_t)0xC0A0C0C0u, (int32_t)0xC040C080u, (int32_t)0xBF80C000u));
     const vq upper = _mm512_set1_epi32((int32_t)0xFFFF0000u);
-    const vq a = look_up_i4(p, order, shifts, table);
-    const vq b = look_up_i4((const __m128i *)p + 1, order, shifts, table);
+    const vq a = look_up_32(p, order, shifts, table);
+    const vq b = look_up_32((const __m128i *)p + 1, order, shifts, table);
     return (vchunk){{(vf)_mm512_slli_epi32(a, 16), (vf)(a & upper), (vf)_mm512_slli_epi32(b, 16), (vf)(b & upper)}};
 }
 
@@ -340,10 +337,10 @@ static inline void put_tail(void *p, vq bytes, size_t n)
     _mm512_mask_storeu_epi8(p, first_lanes(n), bytes);
 }
 
-static inline void put_tail_halves(void *p, vq a, vq b, size_t n)
+static inline void narrow_tail_16(void *p, hcodes c, size_t n)
 {
-    _mm512_mask_storeu_epi16(p, (__mmask32)first_lanes(n), a);
-    _mm512_mask_storeu_epi16((vq *)p + 1, (__mmask32)(first_lanes(n) >> 32), b);
+    _mm512_mask_storeu_epi16(p, (__mmask32)first_lanes(n), whole_of(c, 0));
+    _mm512_mask_storeu_epi16((vq *)p + 1, (__mmask32)(first_lanes(n) >> 32), whole_of(c, 1));
 }
 
 static inline void narrow_tail_int8(void *p, icodes c, uint8_t flip, size_t n)
@@ -366,24 +363,6 @@ static inline void narrow_tail_32(void *p, ichunk c, size_t n)
     for (int i = 0; i < 4; i++) {
         _mm512_mask_storeu_epi32((vq *)p + i, lanes_of(n, i), (vq)c.v[i]);
     }
-}
-
-static inline void chunk_store_tail_f32(void *p, vchunk t, size_t n)
-{
-    t = with_one_nan(t);
-    narrow_tail_32(p, (ichunk){{(vi)t.v[0], (vi)t.v[1], (vi)t.v[2], (vi)t.v[3]}}, n);
-}
-
-static inline void chunk_store_tail_f16(void *p, vchunk t, size_t n)
-{
-    t = with_one_nan(t);
-    put_tail_halves(p, pair_f16(t.v[0], t.v[1]), pair_f16(t.v[2], t.v[3]), n);
-}
-
-static inline void chunk_store_tail_bf16(void *p, vchunk t, size_t n)
-{
-    t = with_one_nan(t);
-    put_tail_halves(p, pair_bf16(t.v[0], t.v[1]), pair_bf16(t.v[2], t.v[3]), n);
 }
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */

@@ -370,6 +370,100 @@ static inline icodes add_requant_offsets(icodes c, ichunk offsets)
     return c;
 }
 
+/* A sum with a NaN is NaN. A sum of infinities or very large numbers may be, too: such a chunk takes the longer path
+ * needlessly. */
+static inline bool has_no_nan(vchunk t)
+{
+    const vf sum = (t.v[0] + t.v[1]) + (t.v[2] + t.v[3]);
+    return all_set((vl)(sum == sum));
+}
+
+static inline vchunk with_one_nan(vchunk t)
+{
+    for (int i = 0; i < 4; i++) {
+        t.v[i] = v_select(t.v[i] == t.v[i], t.v[i], (vf)u_set(0x7FC00000));
+    }
+    return t;
+}
+
+static __attribute__((noinline)) ichunk exact_float32(vchunk t)
+{
+    return chunk_bits(with_one_nan(t));
+}
+
+static inline ichunk encode_float32(vchunk t, bool exact, bool *check)
+{
+    (void)check;
+    return exact || __builtin_expect(!has_no_nan(t), false) ? exact_float32(t) : chunk_bits(t);
+}
+
+/* Half to even at bit 16. */
+static inline vu rounded_bf16(vf t)
+{
+    return (vu)t + 0x7FFF + ((vu)t >> 16 & 1);
+}
+
+static inline hchunk halves_of_bf16(vchunk t)
+{
+    return (hchunk){{high_halves(rounded_bf16(t.v[0]), rounded_bf16(t.v[1])),
+                     high_halves(rounded_bf16(t.v[2]), rounded_bf16(t.v[3]))}};
+}
+
+static __attribute__((noinline)) hchunk exact_bfloat16(vchunk t)
+{
+    return halves_of_bf16(with_one_nan(t));
+}
+
+static inline hchunk encode_bfloat16(vchunk t, bool exact, bool *check)
+{
+    (void)check;
+    return exact || __builtin_expect(!has_no_nan(t), false) ? exact_bfloat16(t) : halves_of_bf16(t);
+}
+
+/* A magnitude up to 2^16 as float16, in the low halves. Adding its power of two times 2^13 rounds as float16 does; the
+ * power is at least 2^-14, the least normal float16. The sum then ends with an integer in units of the result's last
+ * place. The sum's exponent, too large by 126, is added to this integer: 0x800 is -126 * 2^10 modulo 2^16. */
+static inline vu narrowed_f16(vf magnitude)
+{
+    const vf power = v_above((vf)((vu)magnitude & 0x7F800000), v_set(0x1p-14f));
+    const vu sum = (vu)(magnitude + (vf)((vu)power + ((13 << 23) + 0x800)));
+    return sum + (sum >> 13);
+}
+
+static inline vf magnitude_of(vf t)
+{
+    return (vf)((vu)t & 0x7FFFFFFF);
+}
+
+static inline vh pair_f16(vf a, vf b)
+{
+    const vh magnitudes = low_halves(narrowed_f16(magnitude_of(a)), narrowed_f16(magnitude_of(b)));
+    return magnitudes | (high_halves((vu)a, (vu)b) & 0x8000);
+}
+
+static inline hchunk halves_of_f16(vchunk t)
+{
+    return (hchunk){{pair_f16(t.v[0], t.v[1]), pair_f16(t.v[2], t.v[3])}};
+}
+
+/* 2^16 becomes infinity, and so 1.5 * 2^16 the NaN. */
+static __attribute__((noinline)) hchunk exact_float16(vchunk t)
+{
+    for (int i = 0; i < 4; i++) {
+        const vf bounded = v_clamp(t.v[i], -0x1p16f, 0x1p16f);
+        t.v[i] = v_select(t.v[i] == t.v[i], bounded, v_set(0x1.8p16f));
+    }
+    return halves_of_f16(t);
+}
+
+static inline hchunk encode_float16(vchunk t, bool exact, bool *check)
+{
+    const vf sum = (magnitude_of(t.v[0]) + magnitude_of(t.v[1])) + (magnitude_of(t.v[2]) + magnitude_of(t.v[3]));
+
+    (void)check;
+    return exact || __builtin_expect(!all_set((vl)(sum < v_set(0x1p16f))), false) ? exact_float16(t) : halves_of_f16(t);
+}
+
 /* ---- narrows ---------------------------------------------------------------------------------------------------- */
 
 static inline void narrow_int8(void *p, icodes c, uint8_t flip, bool unpack_order, bool non_temporal)
@@ -391,136 +485,6 @@ static inline void narrow_int4(void *p, icodes c, bool unpack_order, bool non_te
     (void)unpack_order, (void)non_temporal;
     memcpy(p, &words, sizeof words / 2);
 }
-
-/* ---- store as floating point ------------------------------------------------------------------------------------- */
-
-/* A sum with a NaN is NaN. A sum of infinities or very large numbers may be, too: such a chunk takes the exact path
- * needlessly. */
-static inline bool has_no_nan(vchunk t)
-{
-    const vf sum = (t.v[0] + t.v[1]) + (t.v[2] + t.v[3]);
-    return all_set((vl)(sum == sum));
-}
-
-static inline vchunk with_one_nan(vchunk t)
-{
-    for (int i = 0; i < 4; i++) {
-        t.v[i] = v_select(t.v[i] == t.v[i], t.v[i], (vf)u_set(0x7FC00000));
-    }
-    return t;
-}
-
-static inline void put_f32(void *p, vchunk t)
-{
-    for (size_t i = 0; i < 4; i++) {
-        put_vector(p, i, (vu)t.v[i]);
-    }
-}
-
-static __attribute__((noinline)) void chunk_store_exact_f32(void *p, vchunk t)
-{
-    put_f32(p, with_one_nan(t));
-}
-
-/* Half to even at bit 16. */
-static inline vu rounded_bf16(vf t)
-{
-    return (vu)t + 0x7FFF + ((vu)t >> 16 & 1);
-}
-
-static inline vh halves_of_bf16(vf a, vf b)
-{
-    return high_halves(rounded_bf16(a), rounded_bf16(b));
-}
-
-static inline void put_bf16(void *p, vchunk t)
-{
-    put_vector(p, 0, (vu)halves_of_bf16(t.v[0], t.v[1]));
-    put_vector(p, 1, (vu)halves_of_bf16(t.v[2], t.v[3]));
-}
-
-static __attribute__((noinline)) void chunk_store_exact_bf16(void *p, vchunk t)
-{
-    put_bf16(p, with_one_nan(t));
-}
-
-/* A magnitude up to 2^16 as float16, in the low halves. Adding its power of two times 2^13 rounds as float16 does; the
- * power is at least 2^-14, the least normal float16. The sum then ends with an integer in units of the result's last
- * place. The sum's exponent, too large by 126, is added to this integer: 0x800 is -126 * 2^10 modulo 2^16. */
-static inline vu narrowed_f16(vf magnitude)
-{
-    const vf power = v_above((vf)((vu)magnitude & 0x7F800000), v_set(0x1p-14f));
-    const vu sum = (vu)(magnitude + (vf)((vu)power + ((13 << 23) + 0x800)));
-    return sum + (sum >> 13);
-}
-
-static inline vf magnitude_of(vf t)
-{
-    return (vf)((vu)t & 0x7FFFFFFF);
-}
-
-static inline vh halves_of_f16(vf a, vf b)
-{
-    const vh magnitudes = low_halves(narrowed_f16(magnitude_of(a)), narrowed_f16(magnitude_of(b)));
-    return magnitudes | (high_halves((vu)a, (vu)b) & 0x8000);
-}
-
-static inline void put_f16(void *p, vchunk t)
-{
-    put_vector(p, 0, (vu)halves_of_f16(t.v[0], t.v[1]));
-    put_vector(p, 1, (vu)halves_of_f16(t.v[2], t.v[3]));
-}
-
-/* 2^16 becomes infinity, and so 1.5 * 2^16 the NaN. */
-static __attribute__((noinline)) void chunk_store_exact_f16(void *p, vchunk t)
-{
-    for (int i = 0; i < 4; i++) {
-        const vf bounded = v_clamp(t.v[i], -0x1p16f, 0x1p16f);
-        t.v[i] = v_select(t.v[i] == t.v[i], bounded, v_set(0x1.8p16f));
-    }
-    put_f16(p, t);
-}
-
-/* These store the nearly always right result, and store again where it is wrong. */
-static inline void store_f16(void *p, vchunk t)
-{
-    const vf sum = (magnitude_of(t.v[0]) + magnitude_of(t.v[1])) + (magnitude_of(t.v[2]) + magnitude_of(t.v[3]));
-
-    put_f16(p, t);
-    if (!all_set((vl)(sum < v_set(0x1p16f)))) {
-        chunk_store_exact_f16(p, t);
-    }
-}
-
-static inline void store_bf16(void *p, vchunk t)
-{
-    put_bf16(p, t);
-    if (!has_no_nan(t)) {
-        chunk_store_exact_bf16(p, t);
-    }
-}
-
-static inline void store_f32(void *p, vchunk t)
-{
-    put_f32(p, t);
-    if (!has_no_nan(t)) {
-        chunk_store_exact_f32(p, t);
-    }
-}
-
-/* No check of a store fails. */
-#define STORE(Y, HOW)                                                                                                  \
-    static inline bool chunk_store_##Y(void *p, vchunk t, bool unpack_order, bool non_temporal)                        \
-    {                                                                                                                  \
-        (void)unpack_order, (void)non_temporal;                                                                        \
-        HOW(p, t);                                                                                                     \
-        return true;                                                                                                   \
-    }
-
-STORE(f32, store_f32)
-STORE(f16, store_f16)
-STORE(bf16, store_bf16)
-#undef STORE
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 

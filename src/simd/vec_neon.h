@@ -168,6 +168,52 @@ static inline ichunk encode_int32(vchunk t, bool exact, bool *check)
     return (ichunk){{vcvtnq_s32_f32(t.v[0]), vcvtnq_s32_f32(t.v[1]), vcvtnq_s32_f32(t.v[2]), vcvtnq_s32_f32(t.v[3])}};
 }
 
+/* The check fails where there is a NaN. */
+static inline vchunk with_one_nan(vchunk t, bool exact, bool *check)
+{
+    if (!exact) {
+        *check = !has_nan(t);
+        return t;
+    }
+    for (int i = 0; i < 4; i++) {
+        t.v[i] = vbslq_f32(vceqq_f32(t.v[i], t.v[i]), t.v[i], vreinterpretq_f32_u32(vdupq_n_u32(0x7FC00000u)));
+    }
+    return t;
+}
+
+static inline ichunk encode_float32(vchunk t, bool exact, bool *check)
+{
+    return chunk_bits(with_one_nan(t, exact, check));
+}
+
+static inline uint16x8_t halves_f16(vf low, vf high)
+{
+    return vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(low), high));
+}
+
+static inline hchunk encode_float16(vchunk t, bool exact, bool *check)
+{
+    t = with_one_nan(t, exact, check);
+    return (hchunk){{halves_f16(t.v[0], t.v[1]), halves_f16(t.v[2], t.v[3])}};
+}
+
+/* Upper halves, plus one where the lower half is above the middle, or is the middle and the upper half is odd. The
+ * carry may reach the exponent. */
+static inline uint16x8_t halves_bf16(vf low, vf high)
+{
+    const uint16x8_t a = vreinterpretq_u16_f32(low);
+    const uint16x8_t b = vreinterpretq_u16_f32(high);
+    const uint16x8_t upper = vuzp2q_u16(a, b);
+    const uint16x8_t rest = vorrq_u16(vuzp1q_u16(a, b), vandq_u16(upper, vdupq_n_u16(1)));
+    return vsubq_u16(upper, vcgtq_u16(rest, vdupq_n_u16(0x8000)));
+}
+
+static inline hchunk encode_bfloat16(vchunk t, bool exact, bool *check)
+{
+    t = with_one_nan(t, exact, check);
+    return (hchunk){{halves_bf16(t.v[0], t.v[1]), halves_bf16(t.v[2], t.v[3])}};
+}
+
 /* ---- narrows ---------------------------------------------------------------------------------------------------- */
 
 static inline uint8x16_t bytes_int8(icodes c)
@@ -196,82 +242,6 @@ static inline void narrow_int4(void *p, icodes c, bool unpack_order, bool non_te
     (void)unpack_order, (void)non_temporal;
     vst1_u8(p, vshrn_n_u16(vsriq_n_u16(vreinterpretq_u16_u8(high), swapped, 4), 8));
 }
-
-/* ---- store as floating point ------------------------------------------------------------------------------------- */
-
-static inline vchunk canonical(vchunk t)
-{
-    for (int i = 0; i < 4; i++) {
-        t.v[i] = vbslq_f32(vceqq_f32(t.v[i], t.v[i]), t.v[i], vreinterpretq_f32_u32(vdupq_n_u32(0x7FC00000u)));
-    }
-    return t;
-}
-
-static inline uint16x8_t halves_f16(vf low, vf high)
-{
-    return vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(low), high));
-}
-
-/* Upper halves, plus one where the lower half is above the middle, or is the middle and the upper half is odd. The
- * carry may reach the exponent. */
-static inline uint16x8_t halves_bf16(vf low, vf high)
-{
-    const uint16x8_t a = vreinterpretq_u16_f32(low);
-    const uint16x8_t b = vreinterpretq_u16_f32(high);
-    const uint16x8_t upper = vuzp2q_u16(a, b);
-    const uint16x8_t rest = vorrq_u16(vuzp1q_u16(a, b), vandq_u16(upper, vdupq_n_u16(1)));
-    return vsubq_u16(upper, vcgtq_u16(rest, vdupq_n_u16(0x8000)));
-}
-
-static inline void put_f32(void *p, vchunk t)
-{
-    float *y = p;
-    for (int i = 0; i < 4; i++) {
-        vst1q_f32(y + 4 * i, t.v[i]);
-    }
-}
-
-static inline void put_f16(void *p, vchunk t)
-{
-    uint16_t *y = p;
-    vst1q_u16(y, halves_f16(t.v[0], t.v[1]));
-    vst1q_u16(y + 8, halves_f16(t.v[2], t.v[3]));
-}
-
-static inline void put_bf16(void *p, vchunk t)
-{
-    uint16_t *y = p;
-    vst1q_u16(y, halves_bf16(t.v[0], t.v[1]));
-    vst1q_u16(y + 8, halves_bf16(t.v[2], t.v[3]));
-}
-
-#define STORE_EXACT(NAME, PUT)                                                                                         \
-    static inline void NAME(void *p, vchunk t)                                                                         \
-    {                                                                                                                  \
-        PUT(p, canonical(t));                                                                                          \
-    }
-
-STORE_EXACT(chunk_store_exact_f32, put_f32)
-STORE_EXACT(chunk_store_exact_f16, put_f16)
-STORE_EXACT(chunk_store_exact_bf16, put_bf16)
-#undef STORE_EXACT
-
-/* A chunk with a NaN is not stored, and fails its check. */
-#define STORE(Y, PUT, GIVES_UP)                                                                                        \
-    static inline bool chunk_store_##Y(void *p, vchunk t, bool unpack_order, bool non_temporal)                        \
-    {                                                                                                                  \
-        (void)unpack_order, (void)non_temporal;                                                                        \
-        if (GIVES_UP) {                                                                                                \
-            return false;                                                                                              \
-        }                                                                                                              \
-        PUT(p, t);                                                                                                     \
-        return true;                                                                                                   \
-    }
-
-STORE(f32, put_f32, has_nan(t))
-STORE(f16, put_f16, has_nan(t))
-STORE(bf16, put_bf16, has_nan(t))
-#undef STORE
 
 /* ---- range ------------------------------------------------------------------------------------------------------ */
 

@@ -100,71 +100,64 @@ WORD(vf, v_inverse, (vf s, vf near))
 WORD(vchunk, chunk_div_checked, (vchunk x, vchunk scales, store_check *done))
 #endif
 #ifndef STORE_CHECK
-/* Whether no quotient is NaN. With STORE_CHECK, stores to integers must notice a NaN instead. */
+/* Whether no quotient is NaN. With STORE_CHECK, encodes to integers must notice a NaN instead. */
 WORD(bool, are_quotients_exact, (vchunk quotients))
 #endif
 
-/* ---- checks of stores ------------------------------------------------------------------------------------------- */
+/* ---- checks of encodes ------------------------------------------------------------------------------------------ */
 
-/* A fast store returns a check of the stored lanes. It may store a lane wrong only if the lane is NaN or too large to
- * convert. Then the check must fail, and the kernel stores again by an exact store. The check must not fail where all
- * lanes are zeros or normal numbers below 32767. From start_check() on, join_checks() joins checks, and
- * is_fast_path_ok() tests them once. The constant `floats` tells of stores to floating point. In chunk.h a check is a
- * bool; a header with a cheaper one defines STORE_CHECK, the type store_check and these words. */
+/* An encode may give a wrong code only where a lane is NaN or too large to convert. Then its check must fail, and the
+ * kernel stores again by an exact encode. The check must not fail where all lanes are zeros or normal numbers below
+ * 32767. From start_check() on, join_checks() joins checks, and is_fast_path_ok() tests them once. The constant
+ * `floats` tells of encodes to floating point. In chunk.h a check is a bool; a header with a cheaper one defines
+ * STORE_CHECK, the type store_check and these words. */
 WORD(store_check, start_check, (void))
 WORD(store_check, join_checks, (store_check a, store_check b, bool floats))
 WORD(bool, is_fast_path_ok, (store_check c, bool floats))
 
-/* ---- stores ----------------------------------------------------------------------------------------------------- */
+/* ---- encodes ---------------------------------------------------------------------------------------------------- */
 
-/* Each stores a chunk as its type of y, rounded half to even. Integers saturate, and NaN becomes 0. Floating point
- * keeps subnormal results, and NaN becomes the one NaN 0x7FC00000, 0x7E00 or 0x7FC0.
- * - chunk_store_<y>: as fast as the CPU can. `unpack_order`, only for int8, uint8 and int4, is the order of t's lanes.
- *   With `non_temporal`, p is a multiple of 64, or of the stored bytes if they are fewer.
- * - chunk_store_exact_<y>: right for all values.
- * - chunk_store_tail_<y>: the first n elements, 0 < n <= CHUNK, for int4 a multiple of 8; right for all values.
- *   without_masks.h makes these of the exact stores. */
-#define STORES(row)                                                                                                    \
-    WORD(store_check, chunk_store_##row, (void *p, vchunk t, bool unpack_order, bool non_temporal))                    \
-    WORD(void, chunk_store_exact_##row, (void *p, vchunk t))                                                           \
-    WORD(void, chunk_store_tail_##row, (void *p, vchunk t, size_t n))
-STORES(f32)
-STORES(f16)
-STORES(bf16)
-#undef STORES
-
-/* A store is an encode and a narrow. An encode rounds a chunk half to even, saturates, and makes 0 of NaN. With the
- * constant `exact`, all codes are right, and the check is not touched. Otherwise the encode may set the check.
- *
- * icodes, a type of the header, are what integers of 8 and 4 bits are narrowed from. encode_integers saturates to
- * least..most; where the narrows saturate, more may be left to them. */
-WORD(icodes, encode_integers, (vchunk t, int least, int most, bool exact, store_check *check))
-/* Of codes from -256 to 255, or that are saturated here. Each sum, with an offset of -256..255, is saturated to int8,
- * here or by the narrow. */
-WORD(icodes, add_requant_offsets, (icodes c, ichunk offsets))
+/* A store is an encode and a narrow. An encode rounds a chunk half to even. To integers it saturates, and makes 0 of
+ * NaN. To floating point it keeps subnormal results, and makes of NaN the one NaN 0x7FC00000, 0x7E00 or 0x7FC0. The
+ * check is that of start_check(). An encode may set it; with the constant `exact`, it sets none, and all codes are
+ * right. */
 WORD(ichunk, encode_int32, (vchunk t, bool exact, store_check *check))
+WORD(ichunk, encode_float32, (vchunk t, bool exact, store_check *check))
 
-/* A narrow stores a chunk of codes. `flip` is XORed with each byte. `unpack_order` is the order of the chunk that was
- * encoded. With `non_temporal`, p is a multiple of 64, or of the stored bytes if they are fewer. */
+/* hcodes, a type of the header, are codes of 16 bits in the order of memory. */
+WORD(hcodes, encode_float16, (vchunk t, bool exact, store_check *check))
+WORD(hcodes, encode_bfloat16, (vchunk t, bool exact, store_check *check))
+#ifdef CONVERTS_BF16
+/* For CPUs that convert to bfloat16. The check may also fail where a lane is subnormal. */
+WORD(hcodes, encode_converted_bfloat16, (vchunk t, store_check *check))
+#endif
+#if LOOKS_UP_I4
+/* Of a chunk of int4, its results: 16 bits for each of 0 to 7, then of -8 to -1, repeated to fill the vector. */
+WORD(hcodes, look_up_int4, (const void *x, vu results))
+#endif
+
+/* icodes, a type of the header, are what integers of 8 and 4 bits are narrowed from. They are saturated to
+ * least..most, or, where the narrows saturate, at least to 16 bits. */
+WORD(icodes, encode_integers, (vchunk t, int least, int most, bool exact, store_check *check))
+/* Clamps codes of -256..255 to these where that is left to do, and adds offsets of -256..255. The narrow is to int8. */
+WORD(icodes, add_requant_offsets, (icodes c, ichunk offsets))
+
+/* ---- narrows ---------------------------------------------------------------------------------------------------- */
+
+/* A narrow stores a chunk of codes, of the bits or the type in its name. `flip` is XORed with each byte. `unpack_order`
+ * is the order of the chunk that was encoded. With `non_temporal`, p is a multiple of 64, or of the stored bytes if
+ * they are fewer. */
 WORD(void, narrow_32, (void *p, ichunk c, bool non_temporal))
+WORD(void, narrow_16, (void *p, hcodes c, bool non_temporal))
 WORD(void, narrow_int8, (void *p, icodes c, uint8_t flip, bool unpack_order, bool non_temporal))
 WORD(void, narrow_uint8, (void *p, icodes c, bool unpack_order, bool non_temporal))
 WORD(void, narrow_int4, (void *p, icodes c, bool unpack_order, bool non_temporal))
 /* The first n elements, 0 < n <= CHUNK, for int4 a multiple of 8. without_masks.h makes these of the narrows above. */
 WORD(void, narrow_tail_32, (void *p, ichunk c, size_t n))
+WORD(void, narrow_tail_16, (void *p, hcodes c, size_t n))
 WORD(void, narrow_tail_int8, (void *p, icodes c, uint8_t flip, size_t n))
 WORD(void, narrow_tail_uint8, (void *p, icodes c, size_t n))
 WORD(void, narrow_tail_int4, (void *p, icodes c, size_t n))
-
-#ifdef CONVERTS_BF16
-/* To bfloat16, for CPUs that convert to it. The check may also fail where a lane is subnormal. */
-WORD(store_check, chunk_store_converted_bf16, (void *p, vchunk t, bool non_temporal))
-#endif
-
-#if LOOKS_UP_I4
-/* Stores the results of a chunk of int4: 16 bits for each of 0 to 7, then of -8 to -1, repeated to fill the vector. */
-WORD(void, chunk_look_up_i4, (void *p, const void *x, vu results, bool non_temporal))
-#endif
 
 /* After non-temporal stores: see npuq_fence_stores_fn. */
 WORD(void, fence_stores, (void))

@@ -151,6 +151,41 @@ static inline ichunk encode_int32(vchunk t, bool exact, store_check *check)
     return (ichunk){{(vi)a, (vi)b, (vi)c, (vi)d}};
 }
 
+/* The check fails where there is a NaN. */
+static inline vchunk with_one_nan(vchunk t, bool exact, store_check *check)
+{
+    if (exact) {
+        return (vchunk){{canonical(t.v[0]), canonical(t.v[1]), canonical(t.v[2]), canonical(t.v[3])}};
+    }
+    *check = check_of_floats(t);
+    return t;
+}
+
+static inline ichunk encode_float32(vchunk t, bool exact, store_check *check)
+{
+    return chunk_bits(with_one_nan(t, exact, check));
+}
+
+/* Two whole vectors, or four halves, which the conversion to float16 gives, and stores by itself. */
+typedef struct hcodes {
+    vq whole[2];
+    vhalf halves[4];
+    bool in_halves;
+} hcodes;
+
+static inline hcodes encode_float16(vchunk t, bool exact, store_check *check)
+{
+    t = with_one_nan(t, exact, check);
+    return (hcodes){.halves = {halves_f16(t.v[0]), halves_f16(t.v[1]), halves_f16(t.v[2]), halves_f16(t.v[3])},
+                    .in_halves = true};
+}
+
+static inline hcodes encode_bfloat16(vchunk t, bool exact, store_check *check)
+{
+    t = with_one_nan(t, exact, check);
+    return (hcodes){.whole = {pair_bf16(t.v[0], t.v[1]), pair_bf16(t.v[2], t.v[3])}};
+}
+
 /* ---- narrows ---------------------------------------------------------------------------------------------------- */
 
 static inline vq bytes_int8(icodes c, uint8_t flip, bool unpack_order)
@@ -216,53 +251,22 @@ static inline void narrow_32(void *p, ichunk c, bool non_temporal)
     }
 }
 
-/* ---- store as floating point ------------------------------------------------------------------------------------- */
-
-static inline void put_f32(void *p, vchunk t, bool non_temporal)
+static inline vq whole_of(hcodes c, int i)
 {
-    narrow_32(p, (ichunk){{(vi)t.v[0], (vi)t.v[1], (vi)t.v[2], (vi)t.v[3]}}, non_temporal);
+    return c.in_halves ? join_halves(c.halves[2 * i], c.halves[2 * i + 1]) : c.whole[i];
 }
 
-static inline void put_f16(void *p, vchunk t, bool non_temporal)
+static inline void narrow_16(void *p, hcodes c, bool non_temporal)
 {
-    if (non_temporal) { /* by whole lines */
-        store_whole(p, pair_f16(t.v[0], t.v[1]), non_temporal);
-        store_whole((vq *)p + 1, pair_f16(t.v[2], t.v[3]), non_temporal);
+    if (c.in_halves && !non_temporal) {
+        for (int i = 0; i < 4; i++) {
+            put_half((vhalf *)p + i, c.halves[i], false);
+        }
         return;
     }
-    for (int i = 0; i < 4; i++) {
-        put_half((vhalf *)p + i, halves_f16(t.v[i]), non_temporal);
-    }
+    store_whole(p, whole_of(c, 0), non_temporal); /* non-temporal: by whole lines */
+    store_whole((vq *)p + 1, whole_of(c, 1), non_temporal);
 }
-
-static inline void put_bf16(void *p, vchunk t, bool non_temporal)
-{
-    store_whole(p, pair_bf16(t.v[0], t.v[1]), non_temporal);
-    store_whole((vq *)p + 1, pair_bf16(t.v[2], t.v[3]), non_temporal);
-}
-
-static inline vchunk with_one_nan(vchunk t)
-{
-    return (vchunk){{canonical(t.v[0]), canonical(t.v[1]), canonical(t.v[2]), canonical(t.v[3])}};
-}
-
-/* The check fails where there is a NaN. */
-#define STORE(Y)                                                                                                       \
-    static inline store_check chunk_store_##Y(void *p, vchunk t, bool unpack_order, bool non_temporal)                 \
-    {                                                                                                                  \
-        (void)unpack_order; /* never true: no x is bfloat16 */                                                         \
-        put_##Y(p, t, non_temporal);                                                                                   \
-        return check_of_floats(t);                                                                                     \
-    }                                                                                                                  \
-    static inline void chunk_store_exact_##Y(void *p, vchunk t)                                                        \
-    {                                                                                                                  \
-        put_##Y(p, with_one_nan(t), false);                                                                            \
-    }
-
-STORE(f32)
-STORE(f16)
-STORE(bf16)
-#undef STORE
 
 static inline void fence_stores(void)
 {

@@ -29,15 +29,6 @@ static inline void copy_tail(void *chunk, const void *p, size_t n, size_t all, s
         memcpy(p, chunk, (BITS)*n / 8);                                                                                \
     }
 
-/* For the stores to floating point. */
-#define STORE_TAIL(row, bits)                                                                                          \
-    static __attribute__((noinline)) void chunk_store_tail_##row(void *p, vchunk t, size_t n)                          \
-    {                                                                                                                  \
-        _Alignas(64) char chunk[(bits)*CHUNK / 8];                                                                     \
-        chunk_store_exact_##row(chunk, t);                                                                             \
-        memcpy(p, chunk, (bits)*n / 8);                                                                                \
-    }
-
 LOAD_TAIL(f32, 4, 1, vchunk)
 LOAD_TAIL(f16, 2, 1, vchunk)
 LOAD_TAIL(bf16, 2, 1, vchunk)
@@ -46,16 +37,13 @@ LOAD_TAIL(i4, 4, 8, vchunk)
 LOAD_TAIL(ints, 4, 1, ichunk)
 LOAD_TAIL(halves, 2, 1, hchunk)
 NARROW_TAIL(32, 32, (void *p, ichunk c, size_t n), c, false)
+NARROW_TAIL(16, 16, (void *p, hcodes c, size_t n), c, false)
 NARROW_TAIL(int8, 8, (void *p, icodes c, uint8_t flip, size_t n), c, flip, false, false)
 NARROW_TAIL(uint8, 8, (void *p, icodes c, size_t n), c, false, false)
 NARROW_TAIL(int4, 4, (void *p, icodes c, size_t n), c, false, false)
-STORE_TAIL(f32, 32)
-STORE_TAIL(f16, 16)
-STORE_TAIL(bf16, 16)
 
 #undef LOAD_TAIL
 #undef NARROW_TAIL
-#undef STORE_TAIL
 
 static inline vu round_scales(vu s)
 {
