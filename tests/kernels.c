@@ -139,7 +139,8 @@ void kernel_choose_hints(npuq_block *block)
     block->hints = (npuq_hints){.prefetch_bytes = test_one_in(2) ? 0 : (uint32_t)(64 * test_below(100)),
                                 .to_l2 = test_one_in(2),
                                 .from_memory = test_one_in(2),
-                                .read_streams = (uint8_t)(test_one_in(2) ? 1 : 2 + test_below(4))};
+                                .read_streams = (uint8_t)(test_one_in(2) ? 1 : 2 + test_below(4)),
+                                .divides_fast = test_one_in(2)};
 }
 
 const kernel_backend *kernel_backends(void)

@@ -16,12 +16,13 @@
 #error "npuquant defines every bit of its results: build it without -ffast-math, and without the parts of it"
 #endif
 
-/* Where rows lie; no bit of y depends on it. All 0: in the caches. */
+/* Where rows lie, and what the CPU likes; no bit of y depends on it. All 0: in the caches. */
 typedef struct npuq_hints {
     uint32_t prefetch_bytes; /* about the distance from what is read to what is prefetched; 0: nothing is */
     bool to_l2;              /* prefetched into the second-level cache only */
     bool from_memory;        /* y is more than the caches keep: its stores may be non-temporal */
     uint8_t read_streams;    /* of x, at most, that the CPU likes to read at once; 0: any, but not from memory */
+    bool divides_fast;       /* a division takes less time than the inverse made without one, and a product */
 } npuq_hints;
 
 /* Rows of n elements, each contiguous; strides are bytes from one row to the next. For int4, n is a multiple of 8.

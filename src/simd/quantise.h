@@ -182,10 +182,10 @@ INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const r
     if (k.from == BY_ROW_SMOOTH) { /* whose rows share nothing */
         t = chunk_mul(t, load_columns((column_scales){p->smooth, p->columns}, at, n, how == TAIL, unpack_order));
     }
-    t = by_inverse         ? chunk_quotient(t, p->scale, p->inverse, how == EXACT)
-        : k.op != NPUQ_DIV ? chunk_mul(t, p->scale)
-        : how == FULL      ? chunk_div_checked(t, p->scale, &done)
-                           : chunk_div(t, p->scale);
+    t = by_inverse                                               ? chunk_quotient(t, p->scale, p->inverse, how == EXACT)
+        : k.op != NPUQ_DIV                                       ? chunk_mul(t, p->scale)
+        : FAST_INVERSE && how == FULL && !r->hints->divides_fast ? chunk_div_checked(t, p->scale, &done)
+                                                                 : chunk_div(t, p->scale);
     if (by_inverse) {
         done = check_quotients(t, done);
     }

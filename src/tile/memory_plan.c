@@ -9,13 +9,13 @@ enum { MIB = 1 << 20, CACHED_ROW_BYTES = 256 * 1024 }; /* longer rows come from 
  * another. The numbers of a new row are tried one after the other, with `bench/run`. */
 static const npuq_tuning tunings[] = {
     /* Reads fastest from one stream; of float32, the third-level cache is too slow without prefetching. */
-    {"AMD Zen 5", {NPUQ_CPU_AMD, 26, 0}, 8192, 1, false, 24 * MIB, 1 * MIB, 1024},
+    {"AMD Zen 5", {NPUQ_CPU_AMD, 26, 0}, 8192, 1, false, true, 24 * MIB, 1 * MIB, 1024},
     /* A row of 4096 float32 values and the next one would fill the first-level cache of 32 KiB. */
-    {"AMD Zen 4", {NPUQ_CPU_AMD, 25, 0}, 3072, 4, true, 24 * MIB, 0, 0},
+    {"AMD Zen 4", {NPUQ_CPU_AMD, 25, 0}, 3072, 4, true, true, 24 * MIB, 0, 0},
     /* Have more reads in flight when they read from several pages at once. */
-    {"Intel Sapphire Rapids", {NPUQ_CPU_INTEL, 6, 143}, 3072, 4, false, 24 * MIB, 0, 1024},
-    {"Intel Emerald Rapids", {NPUQ_CPU_INTEL, 6, 207}, 3072, 4, false, 24 * MIB, 0, 1024},
-    {"any CPU", {NPUQ_CPU_UNKNOWN, 0, 0}, 3072, 4, false, 24 * MIB, 0, 0},
+    {"Intel Sapphire Rapids", {NPUQ_CPU_INTEL, 6, 143}, 3072, 4, false, false, 24 * MIB, 0, 1024},
+    {"Intel Emerald Rapids", {NPUQ_CPU_INTEL, 6, 207}, 3072, 4, false, false, 24 * MIB, 0, 1024},
+    {"any CPU", {NPUQ_CPU_UNKNOWN, 0, 0}, 3072, 4, false, false, 24 * MIB, 0, 0},
 };
 
 /* Found at the first call: null until then. */
@@ -45,7 +45,8 @@ npuq_memory_plan npuq_plan_memory(size_t bytes)
 {
     const npuq_tuning *tuning = npuq_find_tuning();
     const bool from_memory = bytes > tuning->cached_bytes;
-    const npuq_hints hints = {from_memory ? tuning->prefetch_bytes : 0, false, from_memory, tuning->read_streams};
+    const npuq_hints hints = {from_memory ? tuning->prefetch_bytes : 0, false, from_memory, tuning->read_streams,
+                              tuning->divides_fast};
     npuq_memory_plan plan = {hints, hints};
 
     if (!from_memory && bytes > tuning->near_bytes) { /* a pass that only reads was measured to gain nothing */

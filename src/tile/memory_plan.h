@@ -14,6 +14,7 @@ typedef struct npuq_tuning {
     uint16_t prefetch_bytes; /* from what is read from memory to what is prefetched */
     uint8_t read_streams;    /* of a row from memory that are read at once */
     bool rows_to_l2;         /* rows from memory that are read twice are prefetched into the second-level cache only */
+    bool divides_fast;       /* see npuq_hints */
     size_t cached_bytes;     /* where x and y together are larger, x comes from memory */
     size_t near_bytes;       /* where they are larger than this, and not from memory, float32 is prefetched, too */
     uint16_t near_prefetch_bytes; /* the distance in that case; 0: nothing is prefetched there */
@@ -36,7 +37,8 @@ void npuq_plan_second_pass(npuq_memory_plan *plan, size_t block_rows, size_t col
 /* The plan of a small call. Kernels that share parameters among rows read read_streams. */
 static inline npuq_memory_plan npuq_plan_cached_memory(void)
 {
-    const npuq_hints hints = {.read_streams = npuq_find_tuning()->read_streams};
+    const npuq_tuning *tuning = npuq_find_tuning();
+    const npuq_hints hints = {.read_streams = tuning->read_streams, .divides_fast = tuning->divides_fast};
 
     return (npuq_memory_plan){hints, hints};
 }
@@ -55,7 +57,8 @@ static inline npuq_hints npuq_hint_rows(npuq_hints hints, size_t rows, size_t ro
 /* The hints where x or y goes through a buffer, which stays in the cache. */
 static inline npuq_hints npuq_hint_staged(const npuq_memory_plan *plan, bool stages_x)
 {
-    return (npuq_hints){.prefetch_bytes = stages_x || plan->writes.from_memory ? 0 : plan->writes.prefetch_bytes};
+    return (npuq_hints){.prefetch_bytes = stages_x || plan->writes.from_memory ? 0 : plan->writes.prefetch_bytes,
+                        .divides_fast = plan->writes.divides_fast};
 }
 
 /* Whether units are taken one at a time, so that the streams from memory lie in few pages. */
