@@ -341,20 +341,6 @@ INLINE vchunk chunk_quotient(vchunk x, vchunk s, vchunk inverse, bool exact)
                      v_quotient(x.v[2], s.v[2], inverse.v[2]), v_quotient(x.v[3], s.v[3], inverse.v[3])}};
 }
 
-INLINE bool are_scales_invertible(const float *scales, size_t n)
-{
-    bool invertible = true;
-    size_t at = 0;
-
-    for (; at + CHUNK <= n; at += CHUNK) {
-        invertible &= chunk_is_invertible(chunk_load_f32(scales + at));
-    }
-    if (at < n) { /* a stream's chunks begin anywhere, and may take these */
-        invertible &= chunk_is_invertible(chunk_load_tail_f32(scales + at, n - at));
-    }
-    return invertible;
-}
-
 #if !FAST_INVERSE
 INLINE vchunk chunk_div_checked(vchunk a, vchunk b, store_check *done)
 {

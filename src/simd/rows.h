@@ -34,6 +34,21 @@ INLINE rows select_rows(const npuq_block *b, size_t first, const void *call)
     return (rows){x, y, b->x_stride, b->y_stride, b->n, b->first_row + first, &b->hints, call};
 }
 
+/* A check of each scale before it serves several rows. Not inlined: 4 KB of copies. */
+NOINLINE bool are_scales_invertible(const float *scales, size_t n)
+{
+    bool invertible = true;
+    size_t at = 0;
+
+    for (; at + CHUNK <= n; at += CHUNK) {
+        invertible &= chunk_is_invertible(chunk_load_f32(scales + at));
+    }
+    if (at < n) { /* a stream's chunks begin anywhere, and may take these */
+        invertible &= chunk_is_invertible(chunk_load_tail_f32(scales + at, n - at));
+    }
+    return invertible;
+}
+
 /* The order of reading a row's columns from memory. Where a CPU reads several streams faster than one, several pieces
  * of the row take turns, a line of y each. No piece is shorter than a page, within which the processor prefetches. */
 typedef struct stream_schedule {
