@@ -970,10 +970,53 @@ static void check_scales(void *context, kernel_id id)
     }
 }
 
+/* Two factors, powers of two, whose product with 1 is about the least normal number: a scale and an offset, or a scale
+ * by column and that of a row. */
+static void check_least_results(void *context, kernel_id id)
+{
+    enum { ROWS = 4, COLUMNS = 256 };
+    const bool from_int32 = id.x == NPUQ_TYPE_INT32;
+    const ptrdiff_t x_stride = (ptrdiff_t)npuq_count_bytes(npuq_word_of(id.x), COLUMNS);
+    const ptrdiff_t y_stride = (ptrdiff_t)kernel_y_bytes(id, COLUMNS);
+    static int32_t x[ROWS * COLUMNS];
+    static float expected[ROWS * COLUMNS];
+    static float got[ROWS * COLUMNS];
+    float scale[COLUMNS];
+    float other[ROWS];
+
+    (void)context;
+    if (id.kind != KERNEL_DEQUANTISE || !npuq_is_float(id.y)) {
+        return;
+    }
+    for (unsigned i = 0; i < ROWS * COLUMNS; i++) {
+        x[i] = from_int32 ? (int32_t)i % 7 - 3 : (int32_t)(i * 0x01010101u);
+    }
+    for (int exponent = -140; exponent < 128; exponent++) {
+        const int second = -126 - exponent + (int)test_between(-2, 2);
+        const kernel_call call = {
+            .id = id,
+            .block = {.x = x, .x_stride = x_stride, .y_stride = y_stride, .rows = ROWS, .n = COLUMNS},
+            .params.dequant = {.scale = scale,
+                               .offset = from_int32 ? NULL : other,
+                               .row_scale = from_int32 ? other : NULL,
+                               .by_column = from_int32}};
+
+        for (unsigned i = 0; i < COLUMNS; i++) {
+            scale[i] = ldexpf(1.0f, exponent);
+            other[i % ROWS] = ldexpf(-1.0f, i % 2 || !from_int32 ? second : 0);
+        }
+        FOR_EACH_KERNELS(b)
+        {
+            kernel_same(b, call, got, expected, ROWS * (size_t)y_stride, (size_t)(exponent + 140));
+        }
+    }
+}
+
 static void test_scales(void **unused)
 {
     (void)unused;
     for_each_kernel(check_scales, NULL);
+    for_each_kernel(check_least_results, NULL);
 }
 
 /* ---- over the sums: what is not finite, at each place -------------------------------------------------------------

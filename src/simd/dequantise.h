@@ -162,23 +162,40 @@ INLINE traits NPUQ_OF_KIND(describe)(const dequantise_parameters *p)
 
 #include "driver.h"
 
-/* Whether finite parameters rule out a NaN; none goes by column then. For int32 they would, too, but with less to do
- * for each line, rows in the second-level cache were slower. */
+/* Whether one scale and offset save the check of stores: none goes by column then. For int32 they would, too, but with
+ * less to do for each line, rows in the second-level cache were slower. */
 INLINE bool may_rule_out_nan(dequantise_spec k)
 {
-    return !AT_RUN_TIME && !(k.form & SCALES) && k.x != NPUQ_TYPE_INT32 && !k.converts;
+    return !AT_RUN_TIME && !(k.form & SCALES) && k.x != NPUQ_TYPE_INT32 && !(k.converts && may_look_up(k));
 }
 
-INLINE bool are_finite(const npuq_dequant_params *p)
+/* Finite ones give no NaN. In [2^-64, 2^64), scale and scale * offset give no subnormal number either, which an
+ * instruction would convert to 0: a sum with an offset is 0, or at least 2^-24, or the offset. */
+INLINE bool rule_out_nan(dequantise_spec k, const npuq_dequant_params *p)
 {
-    return *p->scale * 0.0f + (p->offset ? *p->offset * 0.0f : 0.0f) == 0.0f;
+    const float offset = p->offset ? *p->offset : 0.0f;
+
+    return k.converts ? chunk_is_invertible(chunk_set(*p->scale)) &&
+                            (offset == 0.0f || chunk_is_invertible(chunk_set(*p->scale * offset)))
+                      : *p->scale * 0.0f + offset * 0.0f == 0.0f;
 }
 
-/* Whether scales in [2^-64, 2^64) save the check of a store to halves. From int32, and to float32, it costs next to
- * nothing. */
+/* Whether scales in [2^-64, 2^64) save the check of a store to halves. To float32, and to float16 from int32, it costs
+ * next to nothing. */
 INLINE bool may_be_normal(dequantise_spec k)
 {
-    return !AT_RUN_TIME && k.x != NPUQ_TYPE_INT32 && (k.converts || k.y == NPUQ_TYPE_FLOAT16);
+    return !AT_RUN_TIME && (k.converts || (k.x != NPUQ_TYPE_INT32 && k.y == NPUQ_TYPE_FLOAT16));
+}
+
+/* With those of rows from 2^-62 on, results are 2^-126 at least. */
+INLINE bool are_scales_normal(const npuq_block *b, dequantise_call call)
+{
+    bool normal = are_scales_invertible(call.all->scale, b->n);
+
+    for (size_t i = 0; call.k.form & ROW_SCALE_OR_OFFSET && i < b->rows; i++) {
+        normal &= chunk_is_invertible(chunk_set(call.all->row_scale[b->first_row + i] * 0.25f));
+    }
+    return normal;
 }
 
 /* The most frequent forms have a loop each. Other forms are tested in every chunk, which was measured to take up to a
@@ -200,6 +217,7 @@ INLINE size_t NPUQ_OF_KIND(run)(const dequantise_parameters *p, const rows *r, s
         FORM(looks_up ? LOOKS_UP : ROW_SCALE_OR_OFFSET)
         FORM(SCALES | ROW_SCALE_OR_OFFSET)
         FORM(may_be_normal(known.k) ? SCALES | NORMAL : SCALES)
+        FORM(SCALES | (known.k.x == NPUQ_TYPE_INT32 && known.k.converts ? ROW_SCALE_OR_OFFSET | NORMAL : 0))
         FORM(SCALES | (may_have_words(known.k) ? WORDS : 0))
         FORM(SCALES | ROW_SCALE_OR_OFFSET | (may_have_words(known.k) && known.k.y == NPUQ_TYPE_INT8 ? WORDS : 0))
     }
@@ -241,11 +259,12 @@ INLINE void dequantise_rows(const npuq_block *b, dequantise_call call)
         results = find_results(&for_exact);
         call.k.form = LOOKS_UP;
     }
-    if (may_be_normal(call.k) && call.k.form == SCALES && count >= NORMAL_FROM &&
-        are_scales_invertible(call.all->scale, b->n)) {
+    if (may_be_normal(call.k) && count >= NORMAL_FROM &&
+        (call.k.form == SCALES || (call.k.x == NPUQ_TYPE_INT32 && call.k.form == (SCALES | ROW_SCALE_OR_OFFSET))) &&
+        are_scales_normal(b, call)) {
         call.k.form |= NORMAL;
     }
-    const bool fails = count > 0 && may_rule_out_nan(call.k) && !looks_up && !are_finite(call.all);
+    const bool fails = count > 0 && may_rule_out_nan(call.k) && !looks_up && !rule_out_nan(call.k, call.all);
     for (size_t i = 0; i < count; i++) {
         const rows r = select_rows(b, i, &for_exact);
         dequantise_parameters p = NPUQ_OF_KIND(load)(&call, r.first);
