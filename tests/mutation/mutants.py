@@ -174,7 +174,7 @@ MUTANTS = [
     ("kernels: quotient not corrected", X86, "return MM(fmadd_ps)(MM(fnmadd_ps)(q, scale, x), inverse, q);", "(void)scale;\n    return q;"),
     ("kernels: quotient corrected unfused", X86, "MM(fnmadd_ps)(q, scale, x)", "(x - q * scale)"),
     ("kernels: NaN in half of the vectors not in a range", AVX512, "_mm512_fmadd_ps(c.v[2], c.v[3], a.sums[1])", "a.sums[1]"),
-    ("kernels: the last scales of a row are invertible", CHUNK, "    if (at < n) { /* a stream's chunks", "    if (at > n) { /* a stream's chunks"),
+    ("kernels: the last scales of a row are invertible", KERNEL_ROWS, "    if (at < n) { /* a stream's chunks", "    if (at > n) { /* a stream's chunks"),
     ("kernels: any scale is invertible", X86, "return signs((vq)beyond) == 0;", "return signs((vq)beyond) >= 0;"),
     ("kernels: one sign is both", X86, "signs(a.smax) != ALL_SIGNS && signs(a.umax) != 0", "signs(a.smax) != ALL_SIGNS || signs(a.umax) != 0"),
     ("kernels: one sign of halves is both", X86, "half_signs(a.smax) != ALL_HALF_SIGNS && ", ""),
