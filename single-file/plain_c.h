@@ -26,20 +26,9 @@
 #endif
 
 #define __builtin_prefetch(p)  ((void)0)
-#define __builtin_ctzl         npuq_count_trailing_zeros
 #define __builtin_add_overflow npuq_add_overflow
 #define __builtin_sub_overflow npuq_sub_overflow
 #define __builtin_mul_overflow npuq_mul_overflow
-
-static int npuq_count_trailing_zeros(size_t n)
-{
-    int zeros = 0;
-
-    for (; n % 2 == 0; n /= 2) {
-        zeros++;
-    }
-    return zeros;
-}
 
 /* The result is not set where it overflows. */
 static bool npuq_add_overflow(int64_t a, int64_t b, int64_t *sum)

@@ -2,7 +2,7 @@
 /* The ref backend: the reference's row kernels, one loop of each kind for all types. */
 #define NPUQ_KERNEL(VERB, NAME) VERB##_##NAME##_ref
 #include "../ref/npuq_ref_rows.h"
-#include "row_contract.h"
+#include "row_table.h"
 
 /* The reference's name for a type. */
 static npuq_ref_dtype find_ref_dtype(npuq_type type)

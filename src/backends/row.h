@@ -8,7 +8,6 @@
 #define NPUQ_ROW_H
 
 #include "../type.h"
-#include "row_table.h"
 
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "npuquant defines every bit of its results, NaN and infinities included: build it without -ffast-math"
@@ -150,7 +149,31 @@ typedef void npuq_spread_fn(const float *values, size_t rows, size_t n, float *t
  * hand y over. The fence waits for all stores, so one serves many rows. */
 typedef void npuq_fence_stores_fn(void);
 
-/* The kernels that there are by types, and how many. */
+/* ---- the one list of row kernels, which numbers them ------------------------------------------------------------- */
+
+/* clang-format off: macros of lists */
+
+/* DO(name, Y, X) for every kernel that quantises, by NPUQ_TYPE_<Y> and NPUQ_TYPE_<X>: by a product, and by division. */
+#define NPUQ_EACH_FLOAT_X(DO, y, Y)                                                                                    \
+    DO(y##_from_f32, Y, FLOAT32) DO(y##_from_f16, Y, FLOAT16) DO(y##_from_bf16, Y, BFLOAT16)
+#define NPUQ_EACH_PRODUCT(DO) NPUQ_EACH_FLOAT_X(DO, i8, INT8) NPUQ_EACH_FLOAT_X(DO, i4, QUINT4X2)
+#define NPUQ_EACH_QUOTIENT(DO)                                                                                         \
+    NPUQ_EACH_FLOAT_X(DO, i8, INT8) NPUQ_EACH_FLOAT_X(DO, u8, UINT8) NPUQ_EACH_FLOAT_X(DO, i32, INT32)
+
+/* DO(name, X) */
+#define NPUQ_EACH_RANGE(DO) DO(f32, FLOAT32) DO(f16, FLOAT16) DO(bf16, BFLOAT16)
+
+/* DO(name, Y, X) for what comes from integers; TO_BF16(name, Y, X) for what becomes bfloat16 */
+#define NPUQ_EACH_INTEGER_X(DO, y, Y) DO(y##_from_i8, Y, INT8) DO(y##_from_i4, Y, QUINT4X2) DO(y##_from_i32, Y, INT32)
+#define NPUQ_EACH_DEQUANT(DO, TO_BF16)                                                                                 \
+    NPUQ_EACH_INTEGER_X(DO, f32, FLOAT32)                                                                              \
+    NPUQ_EACH_INTEGER_X(DO, f16, FLOAT16) NPUQ_EACH_INTEGER_X(TO_BF16, bf16, BFLOAT16) DO(i8_from_i32, INT8, INT32)
+
+/* DO(name, P) for the parameters that are widened */
+#define NPUQ_EACH_PARAMETER(DO) DO(f16, FLOAT16) DO(bf16, BFLOAT16) DO(i8, INT8) DO(u8, UINT8) DO(i32, INT32)
+
+/* clang-format on */
+
 #define NPUQ_PRODUCT_NUMBER(name, Y, X)  NPUQ_PRODUCT_##name,
 #define NPUQ_QUOTIENT_NUMBER(name, Y, X) NPUQ_QUOTIENT_##name,
 #define NPUQ_DEQUANT_NUMBER(name, Y, X)  NPUQ_DEQUANT_##name,

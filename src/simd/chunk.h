@@ -4,7 +4,7 @@
 #ifndef NPUQ_CHUNK_H
 #define NPUQ_CHUNK_H
 
-#include "../backends/row_contract.h"
+#include "../backends/row_table.h"
 #include "row_range.h"
 
 /* Inlined everywhere, so that constants reach every function. Not without optimisation, and not with sanitizers, whose
