@@ -54,7 +54,7 @@ typedef struct npuq_type_info {
     const char *name; /* "FLOAT32" */
     uint32_t set;     /* of this type alone; 0 for an unknown dtype */
     npuq_storage_word word;
-    npuq_type type;
+    uint8_t type; /* npuq_type; a byte, so that 16 bytes hold all */
 } npuq_type_info;
 
 #define NPUQ_MEMBER(NAME, name, row, number, ...) char NAME[(number) + 1];

@@ -118,9 +118,11 @@ npuq_status npuq_check_arguments(npuq_arguments *arguments, const npuq_signature
     for (size_t i = 0; i < signature->count; i++) {
         const npuq_argument *a = &signature->arguments[i];
         const npuq_tensor *tensor = tensors[i];
+        int64_t count;
 
         if (!tensor) {
             if (npuq_may_be_absent(a)) {
+                arguments->infos[i] = npuq_type_infos;
                 continue;
             }
             return npuq_fail(NPUQ_ERROR_NULL, signature->op, a->name, "is null; expected a tensor");
@@ -135,8 +137,11 @@ npuq_status npuq_check_arguments(npuq_arguments *arguments, const npuq_signature
         }
         arguments->present |= 1u << i;
         arguments->infos[i] = info;
-        if (npuq_find_dense_span(tensor, info->word.size, &arguments->spans[i], &arguments->counts[i])) {
+        if (npuq_find_dense_span(tensor, info->word.size, &arguments->spans[i], &count)) {
             arguments->dense |= 1u << i;
+            if (i <= NPUQ_AT_Y) {
+                arguments->counts[i] = count;
+            }
             continue;
         }
         for (int d = 0; d < tensor->ndim; d++) {
@@ -220,12 +225,9 @@ npuq_status npuq_check_unpacked_shape(const npuq_arguments *arguments, int x, in
                             "the shape of x, with 8 elements for each word, as x is QUINT4X2");
 }
 
-npuq_status npuq_check_executor(const char *op, const npuq_executor *executor)
+npuq_status npuq_fail_executor(const char *op)
 {
-    if (executor && !executor->parallel_for) {
-        return npuq_fail(NPUQ_ERROR_NULL, op, "executor", "parallel_for is null; expected a function");
-    }
-    return NPUQ_OK;
+    return npuq_fail(NPUQ_ERROR_NULL, op, "executor", "parallel_for is null; expected a function");
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */

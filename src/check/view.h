@@ -72,10 +72,10 @@ typedef struct npuq_arguments {
     const npuq_tensor *const *tensors; /* in the signature's order; null: absent */
     unsigned present;
     unsigned dense;                                   /* present, aligned, not empty, row-major without gaps */
-    unsigned used;                                    /* with elements; known after npuq_check_layouts() */
-    const npuq_type_info *infos[NPUQ_MOST_ARGUMENTS]; /* of those present */
+    unsigned used;                                    /* with elements; known after npuq_check_layouts(), as spans */
+    const npuq_type_info *infos[NPUQ_MOST_ARGUMENTS]; /* of those present; of an absent y an unknown dtype's */
     npuq_span spans[NPUQ_MOST_ARGUMENTS];             /* of those used */
-    int64_t counts[NPUQ_MOST_ARGUMENTS];              /* of the dense ones: steps, as shape counts them */
+    int64_t counts[NPUQ_AFTER_Y];                     /* of x and y, if dense: steps, as shape counts them */
     bool is_prepared;
     bool has_executor;
 } npuq_arguments;
@@ -98,15 +98,12 @@ static inline bool npuq_find_dense_span(const npuq_tensor *tensor, size_t size, 
             return false;
         }
     }
-    if (count > NPUQ_LARGEST_OBJECT / 8 || first == 0 || (first & (size - 1)) != 0 ||
-        (uintptr_t)count * size - 1 > UINTPTR_MAX - first) {
-        return false;
-    }
+    const uintptr_t last = first + ((uintptr_t)count * size - 1);
+
     *elements = count;
-    span->first = first;
-    span->last = first + ((uintptr_t)count * size - 1);
-    span->element = size;
-    return true;
+    *span = (npuq_span){first, last, size};
+    /* The last comparison finds null and what wraps round. */
+    return count <= NPUQ_LARGEST_OBJECT / 8 && (first & (size - 1)) == 0 && first - 1 < last;
 }
 
 /* The fast pass of npuq_check_arguments() and npuq_check_layouts(): whether every argument is dense, and each output
@@ -114,24 +111,33 @@ static inline bool npuq_find_dense_span(const npuq_tensor *tensor, size_t size, 
 static inline NPUQ_INLINED bool npuq_check_dense_fast(npuq_arguments *arguments, const npuq_signature *signature,
                                                       const npuq_tensor *const *tensors)
 {
+    npuq_span spans[NPUQ_MOST_ARGUMENTS]; /* which stay in registers */
     unsigned present = 0;
 
 #pragma GCC unroll 8
     for (size_t i = 0; i < signature->count; i++) {
         const npuq_argument *a = &signature->arguments[i];
         const npuq_tensor *tensor = tensors[i];
+        int64_t count;
 
         if (!tensor) {
             if (!npuq_may_be_absent(a)) {
                 return false;
+            }
+            spans[i] = (npuq_span){UINTPTR_MAX, 0, 0}; /* meets no other */
+            if (i == NPUQ_AT_Y) {
+                arguments->infos[i] = npuq_type_infos;
             }
             continue;
         }
         const npuq_type_info *info = npuq_find_type(tensor->dtype);
 
         if ((info->set & a->dtypes) == 0 || tensor->ndim < a->min_ndim || tensor->ndim > a->max_ndim ||
-            !npuq_find_dense_span(tensor, info->word.size, &arguments->spans[i], &arguments->counts[i])) {
+            !npuq_find_dense_span(tensor, info->word.size, &spans[i], &count)) {
             return false;
+        }
+        if (i <= NPUQ_AT_Y) {
+            arguments->counts[i] = count;
         }
         present |= 1u << i;
         arguments->infos[i] = info;
@@ -144,13 +150,13 @@ static inline NPUQ_INLINED bool npuq_check_dense_fast(npuq_arguments *arguments,
 #pragma GCC unroll 8
         for (size_t j = 0; j < signature->count; j++) {
             const bool pair_seen = signature->arguments[j].role == NPUQ_OUTPUT && j >= i;
-            const npuq_span *a = &arguments->spans[i];
-            const npuq_span *b = &arguments->spans[j];
+            const npuq_span *a = &spans[i];
+            const npuq_span *b = &spans[j];
 
             if (signature->arguments[j].role == NPUQ_X_UNDER_Y && a->first == b->first && a->element == b->element) {
                 continue; /* dense, and of one shape, as will be checked */
             }
-            if (!pair_seen && (present >> j & 1) && npuq_spans_meet(a, b)) {
+            if (!pair_seen && npuq_spans_meet(a, b)) {
                 return false;
             }
         }
@@ -159,7 +165,6 @@ static inline NPUQ_INLINED bool npuq_check_dense_fast(npuq_arguments *arguments,
     arguments->tensors = tensors;
     arguments->present = present;
     arguments->dense = present;
-    arguments->used = present;
     return true;
 }
 
@@ -243,7 +248,7 @@ npuq_status npuq_check_unpacked_shape(const npuq_arguments *arguments, int x, in
 /* Memory that has elements of this size is present and aligned. */
 npuq_status npuq_check_data(const char *op, const char *name, const void *data, size_t size);
 
-npuq_status npuq_check_executor(const char *op, const npuq_executor *executor);
+npuq_status npuq_fail_executor(const char *op);
 
 static inline const char *npuq_plural(int64_t count)
 {

@@ -85,8 +85,23 @@ static const npuq_tile *select_rows(const npuq_tile *tile, size_t row, size_t mo
     return part;
 }
 
-void npuq_quantise_different_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, npuq_params scale,
-                                  npuq_params offset)
+/* steps are NPUQ_ONE or NPUQ_BY_ROW; offset may be null. */
+static inline NPUQ_INLINED void quantise_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, const float *scale,
+                                              const float *offset, npuq_steps steps)
+{
+    const npuq_quant_params params = {scale, offset, NULL, NULL, steps, 0, false};
+
+    if (npuq_is_block(setup, tile)) {
+        const npuq_block block = npuq_make_block(setup, tile, true);
+
+        npuq_find_quantiser(setup)(&block, &params);
+    } else {
+        npuq_quantise_strided_rows(setup, tile, &params);
+    }
+}
+
+static NPUQ_NOT_INLINED void quantise_different_rows(const npuq_kernel_setup *setup, const npuq_tile *tile,
+                                                     npuq_params scale, npuq_params offset)
 {
     float scales[NPUQ_CONVERTED + NPUQ_MAX_REPEAT];
     float offsets[NPUQ_CONVERTED + NPUQ_MAX_REPEAT];
@@ -97,12 +112,12 @@ void npuq_quantise_different_rows(const npuq_kernel_setup *setup, const npuq_til
         const npuq_params scale_here = npuq_skip_params(&scale, row);
         const npuq_params offset_here = npuq_skip_params(&offset, row);
 
-        npuq_quantise_rows(setup, here, npuq_convert_params(setup->kernels, &scale_here, here->rows, scales),
-                           npuq_convert_params(setup->kernels, &offset_here, here->rows, offsets), NPUQ_BY_ROW);
+        quantise_rows(setup, here, npuq_convert_params(setup->kernels, &scale_here, here->rows, scales),
+                      npuq_convert_params(setup->kernels, &offset_here, here->rows, offsets), NPUQ_BY_ROW);
     }
 }
 
-void npuq_quantise_columns(const npuq_kernel_setup *setup, const npuq_tile *tile)
+static NPUQ_NOT_INLINED void quantise_columns(const npuq_kernel_setup *setup, const npuq_tile *tile)
 {
     _Alignas(64) float scales[NPUQ_CONVERTED + NPUQ_MAX_REPEAT]; /* so that no vector lies in two lines */
     _Alignas(64) float offsets[NPUQ_CONVERTED + NPUQ_MAX_REPEAT];
@@ -121,4 +136,47 @@ void npuq_quantise_columns(const npuq_kernel_setup *setup, const npuq_tile *tile
                             converts ? NPUQ_CONVERTED : SIZE_MAX};
 
     npuq_run_pass(setup, tile, &pass);
+}
+
+void npuq_quantise_by_row(const npuq_plan *plan, const npuq_tile *tile)
+{
+    const npuq_kernel_setup *setup = &plan->setup;
+    const npuq_params scale = npuq_make_row_params(setup, tile, NPUQ_AFFINE_SCALE);
+    const npuq_params offset = npuq_make_row_params(setup, tile, NPUQ_AFFINE_OFFSET);
+    float converted[2];
+
+    if (tile->rows == 1 || (scale.stride == 0 && (offset.stride == 0 || !offset.data))) {
+        quantise_rows(setup, tile, npuq_convert_params(setup->kernels, &scale, 1, &converted[0]),
+                      npuq_convert_params(setup->kernels, &offset, 1, &converted[1]), NPUQ_ONE);
+    } else {
+        quantise_different_rows(setup, tile, scale, offset);
+    }
+}
+
+void npuq_quantise_by_column(const npuq_plan *plan, const npuq_tile *tile)
+{
+    const npuq_kernel_setup *setup = &plan->setup;
+    const npuq_params scale = npuq_make_params(setup, tile, NPUQ_AFFINE_SCALE);
+    const npuq_params offset = npuq_make_params(setup, tile, NPUQ_AFFINE_OFFSET);
+    const bool is_one = !offset.data || offset.stride == 0;
+    float converted;
+
+    const bool bf16 = setup->op == NPUQ_MUL && npuq_are_half_columns(setup, &scale);
+
+    if (npuq_is_block(setup, tile) && (bf16 || npuq_params_are_ready(&scale)) &&
+        (is_one || npuq_params_are_ready(&offset))) {
+        const npuq_quant_params params = {scale.data,
+                                          is_one ? npuq_convert_params(setup->kernels, &offset, 1, &converted)
+                                                 : (const float *)(const void *)offset.data,
+                                          NULL,
+                                          NULL,
+                                          is_one ? NPUQ_SCALE_BY_COLUMN : NPUQ_BY_COLUMN,
+                                          0,
+                                          bf16};
+        const npuq_block block = npuq_make_block(setup, tile, true);
+
+        npuq_find_quantiser(setup)(&block, &params);
+    } else {
+        quantise_columns(setup, tile);
+    }
 }

@@ -143,19 +143,16 @@ static inline NPUQ_INLINED void requantise(const npuq_kernel_setup *setup, const
                                            const npuq_params *smooth, const float *inverse_scale, const float *offset,
                                            npuq_steps steps)
 {
-    const bool half_columns = is_half_smooth(setup, smooth);
+    npuq_quant_params params = {
+        inverse_scale, offset, smooth->data, tile->group_offsets, steps, 0, is_half_smooth(setup, smooth)};
 
-    if (!smooth->data) {
-        npuq_quantise_rows(setup, tile, inverse_scale, offset, steps);
-    } else if (npuq_is_block(setup, tile) && npuq_is_ready_smooth(setup, smooth)) {
-        const npuq_quant_params params = {inverse_scale, offset, smooth->data, tile->group_offsets,
-                                          steps,         0,      half_columns};
+    if (npuq_is_block(setup, tile) && npuq_is_ready_smooth(setup, smooth)) {
         const npuq_block block = npuq_make_block(setup, tile, true);
 
         npuq_find_quantiser(setup)(&block, &params);
+    } else if (!smooth->data) {
+        npuq_quantise_strided_rows(setup, tile, &params);
     } else {
-        npuq_quant_params params = {inverse_scale, offset, NULL, tile->group_offsets, steps, 0, half_columns};
-
         npuq_run_smooth_pass(setup, tile, npuq_find_quantiser(setup), &params, &params.smooth, *smooth, true);
     }
 }
@@ -242,15 +239,6 @@ static inline NPUQ_INLINED void set_parameters(const npuq_kernel_setup *setup, c
     store_for_rows(tile, v->scale, v->offset);
 }
 
-static inline NPUQ_INLINED void finish_rows(const npuq_kernel_setup *setup, const npuq_plan *plan,
-                                            const npuq_tile *tile, const npuq_params *smooth, row_values *v)
-{
-    const float *offset = find_offset(plan, v->offset);
-
-    set_parameters(setup, plan, tile, v);
-    requantise(setup, tile, smooth, v->inverse_scale, offset, NPUQ_BY_ROW);
-}
-
 /* Not inlined, these two: other rows have no use for their buffers. */
 static NPUQ_NOT_INLINED void quantise_short_rows(const npuq_plan *plan, const npuq_tile *tile)
 {
@@ -264,7 +252,8 @@ static NPUQ_NOT_INLINED void quantise_short_rows(const npuq_plan *plan, const np
 
     (void)npuq_gather_x(&setup, &from, setup.types[X] == NPUQ_TYPE_FLOAT32 ? (char *)values : (char *)halves);
     take_short_rows(&setup, &from, &smooth, values, v.hi, v.lo);
-    finish_rows(&setup, plan, &from, &none, &v);
+    set_parameters(&setup, plan, &from, &v);
+    requantise(&setup, &from, &none, v.inverse_scale, find_offset(plan, v.offset), NPUQ_BY_ROW);
 }
 
 static NPUQ_NOT_INLINED void quantise_gathered_rows(const npuq_plan *plan, const npuq_tile *tile)
@@ -279,7 +268,8 @@ static NPUQ_NOT_INLINED void quantise_gathered_rows(const npuq_plan *plan, const
         setup.memory = (npuq_memory_plan){0};
     }
     find_ranges(&setup, &from, &smooth, &v);
-    finish_rows(&setup, plan, &from, &smooth, &v);
+    set_parameters(&setup, plan, &from, &v);
+    requantise(&setup, &from, &smooth, v.inverse_scale, find_offset(plan, v.offset), NPUQ_BY_ROW);
 }
 
 /* Whether kernels can take the rows as runs of one row: the rows are dense, and their largest magnitudes are enough.
@@ -332,7 +322,8 @@ void npuq_quantise_by_ranges(const npuq_plan *plan, const npuq_tile *tile)
     row_values v;
 
     find_ranges(&plan->setup, tile, &smooth, &v);
-    finish_rows(&plan->setup, plan, tile, &smooth, &v);
+    set_parameters(&plan->setup, plan, tile, &v);
+    requantise(&plan->setup, tile, &smooth, v.inverse_scale, find_offset(plan, v.offset), NPUQ_BY_ROW);
 }
 
 /* ---- the last step ----------------------------------------------------------------------------------------------- */
@@ -508,7 +499,7 @@ void npuq_cut_whole_rows(npuq_plan *plan, const npuq_arguments *arguments, size_
         least = ROWS;
     }
     plan->block_rows = fitting < least ? least : fitting > ROWS ? ROWS : fitting;
-    if (plan->way != NPUQ_SMALL) {
+    if (plan->way != NPUQ_ONE_TILE) {
         npuq_plan_second_pass(&plan->setup.memory, plan->block_rows, cols, x_size);
         npuq_cut_plan(plan, arguments, cols < UNIT / least ? UNIT : least * cols, NPUQ_WHOLE_ROWS);
     }
@@ -564,16 +555,17 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
     }
     if (o->step == NPUQ_APPLY || is_empty) {
         plan->block_rows = ROWS;
-        if (plan->way != NPUQ_SMALL) {
+        if (plan->way != NPUQ_ONE_TILE) {
             npuq_cut_plan(plan, arguments, UNIT, UNIT);
         }
     } else if (per_tensor ? rows > 1 || (int64_t)cols > npuq_find_small(arguments)
                           : arguments->has_executor && cols >= LONG_ROW) {
         own->shared = per_tensor ? NPUQ_SHARED_TENSOR : NPUQ_SHARED_ROW;
-        plan->way = plan->way == NPUQ_SMALL ? NPUQ_FLAT : plan->way;
-    } else if (plan->way != NPUQ_SMALL || rows > 1) {
+        plan->way = plan->way == NPUQ_ONE_TILE ? NPUQ_FLAT : plan->way;
+    } else if (plan->way != NPUQ_ONE_TILE || rows > 1) {
         npuq_cut_whole_rows(plan, arguments, cols);
     }
+    npuq_cut_small(plan);
     return NPUQ_OK;
 }
 
@@ -632,8 +624,9 @@ npuq_status npuq_call_dynamic_params(npuq_dynamic_form form, const npuq_tensor *
     const npuq_storage_word word = npuq_word_of(NPUQ_TYPE_FLOAT32);
     npuq_arguments arguments;
     npuq_space space;
-    const npuq_status status = npuq_check_call(&arguments, form == NPUQ_ASYMMETRIC ? &asymmetric : &symmetric, tensors,
-                                               check_params, &y_dtype, NULL);
+    const npuq_status status = form == NPUQ_ASYMMETRIC
+                                   ? npuq_check_call(&arguments, &asymmetric, tensors, check_params, &y_dtype, NULL)
+                                   : npuq_check_call(&arguments, &symmetric, tensors, check_params, &y_dtype, NULL);
 
     if (status != NPUQ_OK || npuq_count_elements(tensors[PARAMS_MIN]) == 0) {
         return status;

@@ -252,7 +252,7 @@ npuq_status npuq_plan_from_integers(npuq_plan *plan, const npuq_arguments *argum
     if (by_group && tensors[NPUQ_INTEGERS_X]->shape[1] == 1) { /* groups of one row: no two rows share parameters */
         plan->block_rows = 1;
     }
-    if (plan->way == NPUQ_SMALL) {
+    if (plan->way == NPUQ_ONE_TILE) {
         return NPUQ_OK;
     }
     npuq_finish_operands(plan, along == NPUQ_ALONG_NOTHING ? NPUQ_ANY_ORDER : NPUQ_KEEP_COLUMNS);

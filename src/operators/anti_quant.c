@@ -88,8 +88,7 @@ static const npuq_operator anti_quant = {NPUQ_SIGNATURE(anti_quant), check, plan
 npuq_status npuq_anti_quant(const npuq_tensor *x, const npuq_tensor *scale, const npuq_tensor *offset,
                             const npuq_tensor *y, const npuq_executor *executor)
 {
-    return npuq_call_inlined(&anti_quant, check, plan_anti_quant, npuq_dequantise_tile, NPUQ_TENSORS(anti_quant), NULL,
-                             executor);
+    return npuq_call_inlined(&anti_quant, check, plan_anti_quant, NPUQ_TENSORS(anti_quant), NULL, executor);
 }
 
 npuq_status npuq_prepare_anti_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *scale,

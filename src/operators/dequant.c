@@ -34,8 +34,7 @@ static const npuq_operator dequant = {NPUQ_SIGNATURE(dequant), check, npuq_plan_
 npuq_status npuq_dequant(const npuq_tensor *x, const npuq_tensor *weight_scale, const npuq_tensor *activation_scale,
                          const npuq_tensor *bias, const npuq_tensor *y, const npuq_executor *executor)
 {
-    return npuq_call_inlined(&dequant, check, npuq_plan_from_integers, npuq_dequantise_tile, NPUQ_TENSORS(dequant),
-                             NULL, executor);
+    return npuq_call_inlined(&dequant, check, npuq_plan_from_integers, NPUQ_TENSORS(dequant), NULL, executor);
 }
 
 npuq_status npuq_prepare_dequant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *weight_scale,

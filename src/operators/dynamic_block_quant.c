@@ -96,8 +96,9 @@ static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments,
     } else {
         npuq_finish_operands(plan, NPUQ_KEEP_COLUMNS);
     }
-    if (plan->way != NPUQ_SMALL || npuq_count_plan_rows(plan) > 1) {
+    if (plan->way != NPUQ_ONE_TILE || npuq_count_plan_rows(plan) > 1) {
         npuq_cut_whole_rows(plan, arguments, npuq_count_plan_columns(plan));
+        npuq_cut_small(plan);
     }
     return NPUQ_OK;
 }
@@ -158,8 +159,9 @@ static const npuq_operator operator_of_blocks = {NPUQ_SIGNATURE(dynamic_block_qu
 npuq_status npuq_dynamic_block_quant(const npuq_tensor *x, int64_t block, float min_scale, const npuq_tensor *y,
                                      const npuq_tensor *scale, const npuq_executor *executor)
 {
-    return npuq_call_operator(&operator_of_blocks, NPUQ_TENSORS(dynamic_block_quant),
-                              &(block_options){block, bits_of_argument(&min_scale)}, executor);
+    return npuq_call_inlined(&operator_of_blocks, operator_of_blocks.check, operator_of_blocks.plan,
+                             NPUQ_TENSORS(dynamic_block_quant), &(block_options){block, bits_of_argument(&min_scale)},
+                             executor);
 }
 
 npuq_status npuq_prepare_dynamic_block_quant(npuq_call *call, const npuq_tensor *x, int64_t block, float min_scale,

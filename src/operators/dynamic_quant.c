@@ -16,9 +16,9 @@ npuq_status npuq_dynamic_quant(const npuq_tensor *x, const npuq_tensor *smooth_s
                                npuq_quant_mode quant_mode, npuq_scale_form scale_form, const npuq_tensor *y,
                                const npuq_tensor *scale, const npuq_executor *executor)
 {
-    return npuq_call_operator(&all_steps, NPUQ_TENSORS(dynamic_quant),
-                              &(npuq_dynamic_options){NPUQ_QUANTISE_ALL, form_of(scale_form), quant_mode, scale_form},
-                              executor);
+    return npuq_call_inlined(&all_steps, all_steps.check, all_steps.plan, NPUQ_TENSORS(dynamic_quant),
+                             &(npuq_dynamic_options){NPUQ_QUANTISE_ALL, form_of(scale_form), quant_mode, scale_form},
+                             executor);
 }
 
 npuq_status npuq_prepare_dynamic_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *smooth_scales,
@@ -36,8 +36,8 @@ npuq_status npuq_dynamic_quant_symmetric_apply(const npuq_tensor *x, const npuq_
                                                const npuq_tensor *min, const npuq_tensor *max, const npuq_tensor *y,
                                                const npuq_executor *executor)
 {
-    return npuq_call_operator(
-        &apply_step, NPUQ_TENSORS(dynamic_quant_symmetric_apply),
+    return npuq_call_inlined(
+        &apply_step, apply_step.check, apply_step.plan, NPUQ_TENSORS(dynamic_quant_symmetric_apply),
         &(npuq_dynamic_options){NPUQ_APPLY, NPUQ_SYMMETRIC_PRODUCT, quant_mode, NPUQ_SCALE_PRODUCT}, executor);
 }
 

@@ -12,8 +12,8 @@ npuq_status npuq_dynamic_quant_asymmetric(const npuq_tensor *x, const npuq_tenso
                                           const npuq_tensor *y, const npuq_tensor *scale, const npuq_tensor *offset,
                                           const npuq_executor *executor)
 {
-    return npuq_call_operator(
-        &all_steps, NPUQ_TENSORS(dynamic_quant_asymmetric),
+    return npuq_call_inlined(
+        &all_steps, all_steps.check, all_steps.plan, NPUQ_TENSORS(dynamic_quant_asymmetric),
         &(npuq_dynamic_options){NPUQ_QUANTISE_ALL, NPUQ_ASYMMETRIC, quant_mode, NPUQ_SCALE_PRODUCT}, executor);
 }
 
@@ -31,9 +31,9 @@ npuq_status npuq_dynamic_quant_min_max(const npuq_tensor *x, const npuq_tensor *
                                        const npuq_tensor *group_index, npuq_quant_mode quant_mode,
                                        const npuq_tensor *min, const npuq_tensor *max, const npuq_executor *executor)
 {
-    return npuq_call_operator(
-        &min_max_step, NPUQ_TENSORS(dynamic_quant_min_max),
-        &(npuq_dynamic_options){NPUQ_FIND_RANGES, NPUQ_ASYMMETRIC, quant_mode, NPUQ_SCALE_PRODUCT}, executor);
+    return npuq_call_inlined(&min_max_step, min_max_step.check, min_max_step.plan, NPUQ_TENSORS(dynamic_quant_min_max),
+                             &(npuq_dynamic_options){NPUQ_FIND_RANGES, NPUQ_ASYMMETRIC, quant_mode, NPUQ_SCALE_PRODUCT},
+                             executor);
 }
 
 npuq_status npuq_prepare_dynamic_quant_min_max(npuq_call *call, const npuq_tensor *x, const npuq_tensor *smooth_scales,
@@ -50,9 +50,9 @@ npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_tensor *sm
                                      const npuq_tensor *scale, const npuq_tensor *offset, const npuq_tensor *y,
                                      const npuq_executor *executor)
 {
-    return npuq_call_operator(&apply_step, NPUQ_TENSORS(dynamic_quant_apply),
-                              &(npuq_dynamic_options){NPUQ_APPLY, NPUQ_ASYMMETRIC, quant_mode, NPUQ_SCALE_PRODUCT},
-                              executor);
+    return npuq_call_inlined(&apply_step, apply_step.check, apply_step.plan, NPUQ_TENSORS(dynamic_quant_apply),
+                             &(npuq_dynamic_options){NPUQ_APPLY, NPUQ_ASYMMETRIC, quant_mode, NPUQ_SCALE_PRODUCT},
+                             executor);
 }
 
 npuq_status npuq_prepare_dynamic_quant_apply(npuq_call *call, const npuq_tensor *x, const npuq_tensor *smooth_scales,

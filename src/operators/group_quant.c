@@ -50,7 +50,8 @@ static npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, c
     plan->groups = npuq_find_groups(group_index);
     npuq_add_by_column(plan, arguments, SCALE);
     npuq_add_by_column(plan, arguments, OFFSET);
-    if (plan->way == NPUQ_SMALL) {
+    if (plan->way == NPUQ_ONE_TILE) {
+        npuq_cut_small(plan);
         return NPUQ_OK;
     }
     npuq_finish_operands(plan, NPUQ_KEEP_COLUMNS);
@@ -65,8 +66,7 @@ static const npuq_operator group_quant = {NPUQ_SIGNATURE(group_quant), check, ma
 npuq_status npuq_group_quant(const npuq_tensor *x, const npuq_tensor *scale, const npuq_tensor *group_index,
                              const npuq_tensor *offset, const npuq_tensor *y, const npuq_executor *executor)
 {
-    return npuq_call_inlined(&group_quant, check, make_plan, npuq_quantise_by_column, NPUQ_TENSORS(group_quant), NULL,
-                             executor);
+    return npuq_call_inlined(&group_quant, check, make_plan, NPUQ_TENSORS(group_quant), NULL, executor);
 }
 
 npuq_status npuq_prepare_group_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *scale,

@@ -15,11 +15,6 @@ typedef struct options {
     bool div_mode;
 } options;
 
-typedef struct own_state {
-    bool by_column; /* scales and zero points */
-} own_state;
-NPUQ_FITS_OWN(own_state);
-
 static inline NPUQ_INLINED npuq_status check_axis(const npuq_tensor *x, const npuq_tensor *scales, const options *o)
 {
     const int32_t axis = o->axis;
@@ -130,22 +125,18 @@ static inline NPUQ_INLINED npuq_status make_plan(npuq_plan *plan, const npuq_arg
     const npuq_tensor *x = arguments->tensors[X];
     const npuq_tensor *scales = arguments->tensors[SCALES];
     const int axis = find_axis(x, scales, o);
-    own_state *own = npuq_set_own(plan);
     const npuq_along along = scales->shape[scales->ndim == 1 ? 0 : axis] == 1 ? NPUQ_ALONG_NOTHING
                              : axis == x->ndim - 1                            ? NPUQ_ALONG_ROWS_OR_COLUMNS
                                                                               : NPUQ_ALONG_OTHERS;
 
-    own->by_column = false;
+    bool by_column = along != NPUQ_ALONG_NOTHING;
+
     if (!npuq_start_plan(plan, arguments, ZERO_POINTS + 1, o->div_mode ? NPUQ_DIV : NPUQ_MUL, along)) {
         return NPUQ_OK;
     }
     if (plan->way != NPUQ_IN_SPACE) {
         npuq_add_by_column(plan, arguments, SCALES);
         npuq_add_by_column(plan, arguments, ZERO_POINTS);
-        own->by_column = along != NPUQ_ALONG_NOTHING;
-        if (plan->way == NPUQ_SMALL) {
-            return NPUQ_OK;
-        }
     } else {
         npuq_space *space = &plan->area.space;
 
@@ -153,34 +144,27 @@ static inline NPUQ_INLINED npuq_status make_plan(npuq_plan *plan, const npuq_arg
         add_along(plan, arguments, ZERO_POINTS, axis);
         npuq_normalise_space(space, NPUQ_ANY_ORDER);
         spread_short_runs(space);
-        own->by_column = space->run_columns > 1 || has_stride(space->strides[space->ndim - 1]);
+        by_column = space->run_columns > 1 || has_stride(space->strides[space->ndim - 1]);
+    }
+    plan->compute = by_column ? npuq_quantise_by_column : npuq_quantise_by_row;
+    if (plan->way == NPUQ_ONE_TILE) {
+        return NPUQ_OK;
     }
 
     const npuq_params scale = npuq_find_column_params(plan, SCALES);
     const npuq_params zero_point = npuq_find_column_params(plan, ZERO_POINTS);
-    const bool converts = own->by_column && ((scale.stride != 0 && npuq_needs_conversion(&scale)) ||
-                                             (zero_point.stride != 0 && npuq_needs_conversion(&zero_point)));
+    const bool converts = by_column && ((scale.stride != 0 && npuq_needs_conversion(&scale)) ||
+                                        (zero_point.stride != 0 && npuq_needs_conversion(&zero_point)));
     npuq_cut_plan(plan, arguments, converts ? CONVERTING_UNIT : UNIT, converts ? UNIT_COLUMNS : UNIT);
     return NPUQ_OK;
-}
-
-static inline NPUQ_INLINED void quantise_tile(const npuq_plan *plan, const npuq_tile *tile)
-{
-    const own_state *own = npuq_get_own(plan);
-
-    if (own->by_column) {
-        npuq_quantise_by_column(plan, tile);
-    } else {
-        npuq_quantise_by_row(plan, tile);
-    }
 }
 
 /* div_mode decides the dimensions of the scales and of the zero points, their types, and those of y. */
 static const npuq_operator by_mode[] = {
     [false] = {NPUQ_SIGNATURE_OF(op, quantize_product, &by_mode[true].signature, ", as div_mode is false"), check,
-               make_plan, quantise_tile, NULL},
+               make_plan, NULL, NULL},
     [true] = {NPUQ_SIGNATURE_OF(op, quantize_quotient, &by_mode[false].signature, ", as div_mode is true"), check,
-              make_plan, quantise_tile, NULL}};
+              make_plan, NULL, NULL}};
 
 npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const npuq_tensor *zero_points, int32_t axis,
                           bool div_mode, const npuq_tensor *y, const npuq_executor *executor)
@@ -188,8 +172,8 @@ npuq_status npuq_quantize(const npuq_tensor *x, const npuq_tensor *scales, const
     const npuq_tensor *const *tensors = NPUQ_TENSORS(quantize);
     const options o = {axis, div_mode};
 
-    return div_mode ? npuq_call_inlined(&by_mode[true], check, make_plan, quantise_tile, tensors, &o, executor)
-                    : npuq_call_inlined(&by_mode[false], check, make_plan, quantise_tile, tensors, &o, executor);
+    return div_mode ? npuq_call_inlined(&by_mode[true], check, make_plan, tensors, &o, executor)
+                    : npuq_call_inlined(&by_mode[false], check, make_plan, tensors, &o, executor);
 }
 
 npuq_status npuq_prepare_quantize(npuq_call *call, const npuq_tensor *x, const npuq_tensor *scales,

@@ -99,7 +99,7 @@ static const npuq_operator requant = {NPUQ_SIGNATURE(requant), check, make_plan,
 npuq_status npuq_requant(const npuq_tensor *x, const npuq_tensor *words, const npuq_tensor *bias, const npuq_tensor *y,
                          const npuq_executor *executor)
 {
-    return npuq_call_operator(&requant, NPUQ_TENSORS(requant), NULL, executor);
+    return npuq_call_inlined(&requant, requant.check, requant.plan, NPUQ_TENSORS(requant), NULL, executor);
 }
 
 npuq_status npuq_prepare_requant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *words,

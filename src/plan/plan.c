@@ -40,6 +40,10 @@ void npuq_cut_plan(npuq_plan *plan, const npuq_arguments *arguments, size_t elem
                    plan->way != NPUQ_IN_SPACE || most_cols == NPUQ_WHOLE_ROWS
                        ? most_cols
                        : npuq_limit_columns(&plan->area.space, most_cols));
+    if (plan->way == NPUQ_FLAT && plan->units.count == 1 && !plan->setup.memory.writes.from_memory) {
+        plan->way = NPUQ_ONE_TILE;
+        npuq_cut_small(plan);
+    }
 }
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
@@ -80,10 +84,6 @@ void npuq_run_units(const npuq_plan *plan, size_t begin, size_t end)
     npuq_tile tile;
     size_t joined;
 
-    if (npuq_is_one_tile(plan)) {
-        plan->compute(plan, &plan->area.all);
-        begin = end;
-    }
     const bool share_tiles = plan->groups.ends && plan->groups.share_tiles;
 
     tile.group_offsets = share_tiles ? group_offsets : NULL;

@@ -38,7 +38,7 @@ enum { NPUQ_AT_GROUPED = NPUQ_AFTER_Y };
 typedef enum npuq_way {
     NPUQ_IN_SPACE, /* in an index space */
     NPUQ_FLAT,     /* rows are at an even distance in every operand: one tile is all of them */
-    NPUQ_SMALL     /* flat, and one unit: there is nothing to cut */
+    NPUQ_ONE_TILE  /* flat, and one tile of one unit is all there is to do */
 } npuq_way;
 
 /* The dimensions along which parameters change. With others than rows or columns, no call is flat. */
@@ -102,8 +102,8 @@ typedef struct npuq_operator {
     npuq_signature signature;
     npuq_check_fn *check;
     npuq_plan_fn *plan;
-    npuq_tile_fn *compute;
-    npuq_run_fn *run; /* null: npuq_run_plan() */
+    npuq_tile_fn *compute; /* null: the plan sets it */
+    npuq_run_fn *run;      /* null: npuq_run_plan() */
 } npuq_operator;
 
 /* ---- what a plan consists of ----------------------------------------------------------------------------------- */
@@ -127,8 +127,9 @@ static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_argu
 {
     const npuq_tensor *const *tensors = arguments->tensors;
     const npuq_storage_word x_word = arguments->infos[NPUQ_AT_X]->word;
-    const npuq_storage_word y_word = tensors[NPUQ_AT_Y] ? arguments->infos[NPUQ_AT_Y]->word : (npuq_storage_word){0, 0};
-    const npuq_tensor *elements = tensors[x_word.log2_elements > 0 ? NPUQ_AT_Y : NPUQ_AT_X];
+    const npuq_storage_word y_word = arguments->infos[NPUQ_AT_Y]->word;
+    const int counted = x_word.log2_elements > 0 ? NPUQ_AT_Y : NPUQ_AT_X;
+    const npuq_tensor *elements = tensors[counted];
     npuq_kernel_setup *setup = &plan->setup;
 
     plan->units.count = 0;
@@ -142,14 +143,14 @@ static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_argu
     setup->f16_in_place = false;
     setup->words[NPUQ_AT_X] = x_word;
     setup->words[NPUQ_AT_Y] = y_word;
-    setup->types[NPUQ_AT_X] = (uint8_t)arguments->infos[NPUQ_AT_X]->type;
-    setup->types[NPUQ_AT_Y] = (uint8_t)(tensors[NPUQ_AT_Y] ? arguments->infos[NPUQ_AT_Y]->type : 0);
+    setup->types[NPUQ_AT_X] = arguments->infos[NPUQ_AT_X]->type;
+    setup->types[NPUQ_AT_Y] = arguments->infos[NPUQ_AT_Y]->type;
     if (along == NPUQ_ALONG_OTHERS || !npuq_are_dense(arguments)) {
         plan->way = NPUQ_IN_SPACE;
         return npuq_start_plan_space(plan, arguments, elements);
     }
     npuq_tile *all = &plan->area.all;
-    const size_t count = (size_t)arguments->counts[elements == tensors[NPUQ_AT_X] ? NPUQ_AT_X : NPUQ_AT_Y];
+    const size_t count = (size_t)arguments->counts[counted];
     size_t rows = 1;
 
     for (int d = 0; d < elements->ndim - 1 && along != NPUQ_ALONG_NOTHING; d++) {
@@ -177,8 +178,8 @@ static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_argu
             all->places[i].col_stride = word.size;
         }
     }
-    plan->way = (int64_t)count <= npuq_find_small(arguments) ? NPUQ_SMALL : NPUQ_FLAT;
-    if (plan->way == NPUQ_SMALL) {
+    plan->way = (int64_t)count <= npuq_find_small(arguments) ? NPUQ_ONE_TILE : NPUQ_FLAT;
+    if (plan->way == NPUQ_ONE_TILE) {
         plan->units.count = 1;
         setup->memory = npuq_plan_cached_memory();
     } else {
@@ -231,6 +232,14 @@ static inline void npuq_add_by_column(npuq_plan *plan, const npuq_arguments *arg
         plan->group_stride = tensor->ndim == 2 && tensor->shape[0] > 1 && tensor->shape[last] > 0
                                  ? (ptrdiff_t)tensor->strides[0] * size
                                  : 0;
+    }
+}
+
+/* Cuts the one unit of a small call into tiles, where it has several groups or too many rows for one. */
+static inline void npuq_cut_small(npuq_plan *plan)
+{
+    if (plan->way == NPUQ_ONE_TILE && (plan->groups.ends || plan->block_rows < plan->area.all.rows)) {
+        plan->way = NPUQ_FLAT;
     }
 }
 
@@ -294,18 +303,13 @@ static inline NPUQ_INLINED npuq_status npuq_check_call(npuq_arguments *arguments
     arguments->is_prepared = false;
     arguments->has_executor = executor != NULL;
     if ((!dense && (status = npuq_check_arguments(arguments, signature, tensors)) != NPUQ_OK) ||
-        (status = check(arguments, options)) != NPUQ_OK ||
-        (status = npuq_check_executor(signature->op, executor)) != NPUQ_OK ||
-        (!dense && (status = npuq_check_layouts(arguments)) != NPUQ_OK)) {
+        (status = check(arguments, options)) != NPUQ_OK) {
         return status;
     }
-    return NPUQ_OK;
-}
-
-static inline bool npuq_is_one_tile(const npuq_plan *plan)
-{
-    return plan->way != NPUQ_IN_SPACE && plan->units.count == 1 && plan->block_rows >= plan->area.all.rows &&
-           !plan->groups.ends;
+    if (executor && !executor->parallel_for) {
+        return npuq_fail_executor(signature->op);
+    }
+    return dense ? NPUQ_OK : npuq_check_layouts(arguments);
 }
 
 void npuq_run_units(const npuq_plan *plan, size_t begin, size_t end);
@@ -315,24 +319,23 @@ void npuq_run_plan(npuq_plan *plan, const npuq_executor *executor);
 /* Tensors are in the order of the signature. Functions that are NPUQ_INLINED stand here by name: gcc -Og refuses to
  * inline what it finds in the operator's constant. */
 static inline NPUQ_INLINED npuq_status npuq_call_inlined(const npuq_operator *op, npuq_check_fn *check,
-                                                         npuq_plan_fn *make_plan, npuq_tile_fn *compute,
-                                                         const npuq_tensor *const *tensors, const void *options,
-                                                         const npuq_executor *executor)
+                                                         npuq_plan_fn *make_plan, const npuq_tensor *const *tensors,
+                                                         const void *options, const npuq_executor *executor)
 {
     npuq_arguments arguments;
     npuq_plan plan;
     npuq_status status;
 
-    assert(check == op->check && make_plan == op->plan && compute == op->compute);
-    plan.compute = compute;
+    assert(check == op->check && make_plan == op->plan);
+    plan.compute = op->compute;
     if ((status = npuq_check_call(&arguments, &op->signature, tensors, check, options, executor)) != NPUQ_OK ||
         (status = make_plan(&plan, &arguments, options)) != NPUQ_OK) {
         return status;
     }
-    if (plan.way == NPUQ_SMALL && npuq_is_one_tile(&plan)) {
+    if (plan.way == NPUQ_ONE_TILE) {
         const npuq_fp_state caller = npuq_fp_enter();
 
-        compute(&plan, &plan.area.all);
+        plan.compute(&plan, &plan.area.all);
         npuq_fp_leave(&caller);
     } else if (op->run) {
         op->run(&plan, executor);
@@ -340,12 +343,6 @@ static inline NPUQ_INLINED npuq_status npuq_call_inlined(const npuq_operator *op
         npuq_run_plan(&plan, executor);
     }
     return NPUQ_OK;
-}
-
-static inline NPUQ_INLINED npuq_status npuq_call_operator(const npuq_operator *op, const npuq_tensor *const *tensors,
-                                                          const void *options, const npuq_executor *executor)
-{
-    return npuq_call_inlined(op, op->check, op->plan, op->compute, tensors, options, executor);
 }
 
 npuq_status npuq_prepare_operator(npuq_call *call, const npuq_operator *op, const npuq_tensor *const *tensors,

@@ -125,6 +125,7 @@ npuq_status npuq_prepare_operator(npuq_call *call, const npuq_operator *op, cons
     if (!call) {
         return fail_call(op->signature.op);
     }
+    plan.compute = op->compute;
     arguments.is_prepared = true;
     arguments.has_executor = false;
     if ((status = npuq_check_arguments(&arguments, &op->signature, tensors)) != NPUQ_OK ||
@@ -132,7 +133,6 @@ npuq_status npuq_prepare_operator(npuq_call *call, const npuq_operator *op, cons
         (status = op->plan(&plan, &arguments, options)) != NPUQ_OK) {
         return status;
     }
-    plan.compute = op->compute;
     note_arguments(&plan, &arguments);
     memcpy(call->opaque, &plan, sizeof plan);
     return NPUQ_OK;
@@ -160,7 +160,12 @@ void npuq_call_run(const npuq_call *call, size_t begin, size_t end)
     const npuq_plan *plan = find_plan(call);
 
     end = npuq_smaller(end, plan->units.count);
-    if (begin < end) {
+    if (begin < end && plan->way == NPUQ_ONE_TILE) {
+        const npuq_fp_state caller = npuq_fp_enter();
+
+        plan->compute(plan, &plan->area.all);
+        npuq_fp_leave(&caller);
+    } else if (begin < end) {
         npuq_run_units(plan, begin, end);
     }
 }

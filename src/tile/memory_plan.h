@@ -6,6 +6,7 @@
 
 #include "../backends/cpu.h"
 #include "../backends/row.h"
+#include "../inline.h"
 
 /* The differences between CPUs that run the same kernels. */
 typedef struct npuq_tuning {
@@ -44,7 +45,7 @@ static inline npuq_memory_plan npuq_plan_cached_memory(void)
 }
 
 /* The hints of a pass, for rows with gaps: the bytes after such a row are not read next. */
-static inline npuq_hints npuq_hint_rows(npuq_hints hints, size_t rows, size_t row_bytes, ptrdiff_t stride)
+static inline NPUQ_INLINED npuq_hints npuq_hint_rows(npuq_hints hints, size_t rows, size_t row_bytes, ptrdiff_t stride)
 {
     const uint32_t ahead = hints.prefetch_bytes;
 

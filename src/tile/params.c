@@ -2,7 +2,6 @@
 #include "params.h"
 
 #include "../element.h"
-#include "../inline.h"
 
 static inline NPUQ_INLINED float read_param(npuq_type type, const char *from)
 {

@@ -4,6 +4,7 @@
 #define NPUQ_PARAMS_H
 
 #include "../backends/row.h"
+#include "../inline.h"
 
 /* A run of parameters. Each may serve several columns. If data is null, they are absent. */
 typedef struct npuq_params {
@@ -51,8 +52,8 @@ const float *npuq_convert_any_params(const npuq_row_kernels *kernels, npuq_param
 
 /* The parameters of the first n columns as contiguous binary32: in place, or converted into buffer, which has room for
  * n + NPUQ_MAX_REPEAT; for the first one alone, for one. Null where they are absent. */
-static inline const float *npuq_convert_params(const npuq_row_kernels *kernels, const npuq_params *params, size_t n,
-                                               float *buffer)
+static inline NPUQ_INLINED const float *npuq_convert_params(const npuq_row_kernels *kernels, const npuq_params *params,
+                                                            size_t n, float *buffer)
 {
     const bool is_one = n == 1 && params->type == NPUQ_TYPE_FLOAT32;
 

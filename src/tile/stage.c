@@ -102,14 +102,14 @@ static const npuq_tile *select_columns(const npuq_kernel_setup *setup, const npu
 }
 
 /* Rows that follow one another are one long row for the kernel, or several of `join` rows each. */
-void npuq_run_joined(const npuq_kernel_setup *setup, const npuq_pass *pass, const npuq_block *block)
+void npuq_run_block(const npuq_kernel_setup *setup, const npuq_pass *pass, const npuq_block *block)
 {
     const bool follow = block->x_stride == (ptrdiff_t)npuq_count_bytes(setup->words[NPUQ_AT_X], block->n) &&
                         block->y_stride == (ptrdiff_t)npuq_count_bytes(setup->words[NPUQ_AT_Y], block->n);
     npuq_block joined = *block;
 
     assert(follow || !pass->rows);
-    if (!follow) {
+    if (!follow || pass->join == 1) {
         pass->kernel(block, pass->params);
         return;
     }

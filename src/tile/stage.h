@@ -130,18 +130,8 @@ typedef struct npuq_pass {
 /* As many rows as follow one another: their parameters are the same. */
 #define NPUQ_ALL_ROWS SIZE_MAX
 
-/* Of a pass with rows to join. */
-NPUQ_NOT_INLINED void npuq_run_joined(const npuq_kernel_setup *setup, const npuq_pass *pass, const npuq_block *block);
-
-static inline NPUQ_INLINED void npuq_run_block(const npuq_kernel_setup *setup, const npuq_pass *pass,
-                                               const npuq_block *block)
-{
-    if (pass->join == 1) {
-        pass->kernel(block, pass->params);
-    } else {
-        npuq_run_joined(setup, pass, block);
-    }
-}
+/* Joins rows where the pass does. */
+NPUQ_NOT_INLINED void npuq_run_block(const npuq_kernel_setup *setup, const npuq_pass *pass, const npuq_block *block);
 
 /* Not inlined: the caller would keep a buffer. */
 NPUQ_NOT_INLINED void npuq_run_pass_in_parts(const npuq_kernel_setup *setup, const npuq_tile *tile,
@@ -156,7 +146,11 @@ static inline NPUQ_INLINED void npuq_run_pass(const npuq_kernel_setup *setup, co
         if (pass->columns) {
             pass->columns(pass->job, 0, tile->cols);
         }
-        npuq_run_block(setup, pass, &block);
+        if (pass->join == 1) {
+            pass->kernel(&block, pass->params);
+        } else {
+            npuq_run_block(setup, pass, &block);
+        }
     } else {
         npuq_run_pass_in_parts(setup, tile, pass);
     }
