@@ -4,27 +4,12 @@
 #include "../element.h"
 #include "affine.h"
 
-/* Per token, a block of rows gets its ranges together: as many bytes of x as stay in a cache until they are read again.
- * Blocks from memory are smaller, so that the next one arrives while one is quantised. Where smooth scales are
- * converted, blocks are larger: each run of scales is converted once for a block. Where x or y is transposed, a block
- * has rows enough to use up the cache lines of its columns. For x these are two lines, as CPUs fetch lines in pairs. */
-enum {
-    ROWS = NPUQ_RANGED_ROWS,
-    BLOCK_BYTES = 32 * 1024,
-    BLOCK_BYTES_FROM_MEMORY = 16 * 1024,
-    BLOCK_BYTES_IN_L2 = 128 * 1024,
-    ACROSS_BYTES = 128,
-};
+enum { ROWS = NPUQ_RANGED_ROWS };
 _Static_assert(ROWS % NPUQ_LANES == 0, "kernels write parameters in whole vectors");
 _Static_assert(ROWS % NPUQ_SHORT_ROWS == 0, "ranges of short rows fill whole vectors, and their values too");
-enum { UNIT = 65536 };
 
 /* Rows of a group, on average: with fewer, kernels read float16 smooth scales where they lie. */
 enum { CONVERTED_FROM = 4 };
-
-/* For a tensor or long row with one range: at most this many units, whose ranges are on the stack until all are known.
- * The caller's threads share each row of LONG_ROW columns or more, like a tensor. */
-enum { MAX_PARTS = 256, PART = 65536, LONG_ROW = 4 * PART };
 
 enum {
     X = NPUQ_DYNAMIC_X,
@@ -383,16 +368,16 @@ static void requantise_part(const npuq_plan *plan, const npuq_tile *tile)
 static void find_range(npuq_plan *plan, size_t first_row, size_t rows, const npuq_executor *executor)
 {
     one_range *o = npuq_get_dynamic(plan)->one;
-    npuq_range parts[MAX_PARTS];
-    size_t columns = plan->way != NPUQ_IN_SPACE ? PART : npuq_limit_columns(&plan->area.space, PART);
+    npuq_range parts[NPUQ_MOST_PARTS];
+    size_t columns = plan->way != NPUQ_IN_SPACE ? NPUQ_PART : npuq_limit_columns(&plan->area.space, NPUQ_PART);
 
     o->range = npuq_empty_range();
     plan->first_row = first_row;
     plan->block_rows = ROWS;
-    for (size_t part = PART;; part *= 2) { /* as large as it takes to have no more than MAX_PARTS */
+    for (size_t part = NPUQ_PART;; part *= 2) { /* as large as it takes to have no more than NPUQ_MOST_PARTS */
         npuq_cut_units(&plan->units, rows, npuq_count_plan_columns(plan), part, columns);
         columns *= 2;
-        if (plan->units.count <= MAX_PARTS) {
+        if (plan->units.count <= NPUQ_MOST_PARTS) {
             break;
         }
     }
@@ -473,10 +458,10 @@ static size_t count_block_elements(const npuq_plan *plan)
 {
     const npuq_params smooth = npuq_find_column_params(plan, SMOOTH);
     const bool is_half = plan->setup.words[X].size < sizeof(float);
-    const size_t bytes = !npuq_is_ready_smooth(&plan->setup, &smooth) ? BLOCK_BYTES_IN_L2
-                         : plan->setup.memory.reads.from_memory       ? BLOCK_BYTES_FROM_MEMORY
-                         : is_half || plan->groups.ends               ? BLOCK_BYTES_IN_L2
-                                                                      : BLOCK_BYTES;
+    const size_t bytes = !npuq_is_ready_smooth(&plan->setup, &smooth) ? NPUQ_BLOCK_BYTES_IN_L2
+                         : plan->setup.memory.reads.from_memory       ? NPUQ_BLOCK_BYTES_FROM_MEMORY
+                         : is_half || plan->groups.ends               ? NPUQ_BLOCK_BYTES_IN_L2
+                                                                      : NPUQ_BLOCK_BYTES;
 
     return is_half ? bytes / sizeof(uint16_t) : bytes / sizeof(float);
 }
@@ -490,10 +475,10 @@ void npuq_cut_whole_rows(npuq_plan *plan, const npuq_arguments *arguments, size_
     const size_t gathered = npuq_is_strided(plan, X) ? NPUQ_STAGED / x_size / cols : 0;
     size_t least = 1;
 
-    if (gathered >= (across ? ACROSS_BYTES / 2 / x_size : 1)) { /* read once from where it is */
+    if (gathered >= (across ? NPUQ_ACROSS_BYTES / 2 / x_size : 1)) { /* read once from where it is */
         fitting = gathered;
     } else if (across) {
-        least = ACROSS_BYTES / x_size;
+        least = NPUQ_ACROSS_BYTES / x_size;
     }
     if (npuq_is_column_major(plan, arguments->tensors[Y] ? Y : X)) {
         least = ROWS;
@@ -501,7 +486,8 @@ void npuq_cut_whole_rows(npuq_plan *plan, const npuq_arguments *arguments, size_
     plan->block_rows = fitting < least ? least : fitting > ROWS ? ROWS : fitting;
     if (plan->way != NPUQ_ONE_TILE) {
         npuq_plan_second_pass(&plan->setup.memory, plan->block_rows, cols, x_size);
-        npuq_cut_plan(plan, arguments, cols < UNIT / least ? UNIT : least * cols, NPUQ_WHOLE_ROWS);
+        npuq_cut_plan(plan, arguments, cols < NPUQ_DYNAMIC_UNIT / least ? NPUQ_DYNAMIC_UNIT : least * cols,
+                      NPUQ_WHOLE_ROWS);
     }
 }
 
@@ -556,10 +542,10 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
     if (o->step == NPUQ_APPLY || is_empty) {
         plan->block_rows = ROWS;
         if (plan->way != NPUQ_ONE_TILE) {
-            npuq_cut_plan(plan, arguments, UNIT, UNIT);
+            npuq_cut_plan(plan, arguments, NPUQ_DYNAMIC_UNIT, NPUQ_DYNAMIC_UNIT);
         }
     } else if (per_tensor ? rows > 1 || (int64_t)cols > npuq_find_small(arguments)
-                          : arguments->has_executor && cols >= LONG_ROW) {
+                          : arguments->has_executor && cols >= NPUQ_LONG_ROW) {
         own->shared = per_tensor ? NPUQ_SHARED_TENSOR : NPUQ_SHARED_ROW;
         plan->way = plan->way == NPUQ_ONE_TILE ? NPUQ_FLAT : plan->way;
     } else if (plan->way != NPUQ_ONE_TILE || rows > 1) {

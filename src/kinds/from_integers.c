@@ -3,14 +3,6 @@
 
 #include "../element.h"
 
-/* Elements of a unit of work. */
-enum { UNIT = 32768 };
-
-/* The most rows of a tile with row scales to convert, and columns whose parameters are converted at a time. Fewer than
- * elsewhere: the stack has more kinds of parameters. */
-enum { MOST_ROWS = 512, MOST_COLUMNS = 2048 };
-_Static_assert(MOST_COLUMNS % 64 == 0, "runs of parameters begin with a word of int4");
-
 npuq_status npuq_check_columns(const npuq_arguments *arguments, int i, int64_t columns)
 {
     const char *op = arguments->signature->op;
@@ -107,10 +99,10 @@ static bool are_words_in_place(const npuq_kernel_setup *setup, const npuq_tile *
 }
 
 typedef struct dequant_buffers {
-    _Alignas(64) float scales[MOST_COLUMNS + NPUQ_MAX_REPEAT];
-    _Alignas(64) float addends[MOST_COLUMNS + NPUQ_MAX_REPEAT];
-    _Alignas(64) int32_t y_offsets[MOST_COLUMNS];
-    _Alignas(64) int32_t x_biases[MOST_COLUMNS];
+    _Alignas(64) float scales[NPUQ_MOST_SCALED_COLUMNS + NPUQ_MAX_REPEAT];
+    _Alignas(64) float addends[NPUQ_MOST_SCALED_COLUMNS + NPUQ_MAX_REPEAT];
+    _Alignas(64) int32_t y_offsets[NPUQ_MOST_SCALED_COLUMNS];
+    _Alignas(64) int32_t x_biases[NPUQ_MOST_SCALED_COLUMNS];
     _Alignas(64) float row_scales[NPUQ_JOINED + NPUQ_LANES];
 } dequant_buffers;
 
@@ -181,7 +173,7 @@ void npuq_dequantise_tile(const npuq_plan *plan, const npuq_tile *tile)
 {
     const npuq_kernel_setup *setup = &plan->setup;
     dequant_buffers buffers;
-    float row_scales[MOST_ROWS + NPUQ_MAX_REPEAT];
+    float row_scales[NPUQ_MOST_SCALED_ROWS + NPUQ_MAX_REPEAT];
     const dequant_columns columns = find_tile_columns(plan, tile);
     npuq_dequant_params params = {.by_column = go_by_column(setup, &columns)};
     dequant_job job = {plan, tile, &params, NULL, &buffers, npuq_count_rows_to_join(setup, tile)};
@@ -193,12 +185,12 @@ void npuq_dequantise_tile(const npuq_plan *plan, const npuq_tile *tile)
         set_columns,
         NULL,
         &job,
-        converts_columns(setup, &columns) ? MOST_COLUMNS : SIZE_MAX};
+        converts_columns(setup, &columns) ? NPUQ_MOST_SCALED_COLUMNS : SIZE_MAX};
 
     if (tile->places[NPUQ_INTEGERS_ROW_SCALE].data) {
         const npuq_params row_scale = npuq_make_row_params(setup, tile, NPUQ_INTEGERS_ROW_SCALE);
 
-        assert(tile->rows <= MOST_ROWS || npuq_params_are_ready(&row_scale));
+        assert(tile->rows <= NPUQ_MOST_SCALED_ROWS || npuq_params_are_ready(&row_scale));
         job.row_scales = npuq_convert_params(setup->kernels, &row_scale, tile->rows, row_scales);
         if (job.join > 1) {
             pass.rows = spread_rows;
@@ -247,7 +239,7 @@ npuq_status npuq_plan_from_integers(npuq_plan *plan, const npuq_arguments *argum
     add_columns(plan, arguments, NPUQ_INTEGERS_ADDEND);
     if (has_row_scale) {
         npuq_add_by_row(plan, arguments, NPUQ_INTEGERS_ROW_SCALE);
-        plan->block_rows = plan->way != NPUQ_IN_SPACE ? SIZE_MAX : MOST_ROWS;
+        plan->block_rows = plan->way != NPUQ_IN_SPACE ? SIZE_MAX : NPUQ_MOST_SCALED_ROWS;
     }
     if (by_group && tensors[NPUQ_INTEGERS_X]->shape[1] == 1) { /* groups of one row: no two rows share parameters */
         plan->block_rows = 1;
@@ -259,6 +251,7 @@ npuq_status npuq_plan_from_integers(npuq_plan *plan, const npuq_arguments *argum
 
     const dequant_columns columns = find_columns(plan, npuq_find_column_params(plan, NPUQ_INTEGERS_SCALE),
                                                  npuq_find_column_params(plan, NPUQ_INTEGERS_ADDEND));
-    npuq_cut_plan(plan, arguments, UNIT, converts_columns(&plan->setup, &columns) ? MOST_COLUMNS : UNIT);
+    npuq_cut_plan(plan, arguments, NPUQ_UNIT,
+                  converts_columns(&plan->setup, &columns) ? NPUQ_MOST_SCALED_COLUMNS : NPUQ_UNIT);
     return NPUQ_OK;
 }

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../kinds/affine.h"
 
-/* Elements of a unit of work; where scales are converted, few columns, so that many rows share them. */
-enum { UNIT = 32768, UNIT_COLUMNS = 4096 };
-
 #define NPUQ_PLACE(ROLE) NPUQ_AFFINE_##ROLE
 enum {
     X = NPUQ_AFFINE_X,
@@ -57,7 +54,7 @@ static npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, c
     npuq_finish_operands(plan, NPUQ_KEEP_COLUMNS);
 
     const npuq_params scale = npuq_find_column_params(plan, SCALE);
-    npuq_cut_plan(plan, arguments, UNIT, npuq_params_are_ready(&scale) ? UNIT : UNIT_COLUMNS);
+    npuq_cut_plan(plan, arguments, NPUQ_UNIT, npuq_params_are_ready(&scale) ? NPUQ_UNIT : NPUQ_UNIT_COLUMNS);
     return NPUQ_OK;
 }
 

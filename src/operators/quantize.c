@@ -3,10 +3,6 @@
 
 static const char op[] = "quantize";
 
-/* Elements of a unit of work; where parameters are converted by column, more and few columns, so that many rows share
- * them. */
-enum { UNIT = 32768, CONVERTING_UNIT = 65536, UNIT_COLUMNS = 4096 };
-
 #define NPUQ_PLACE(ROLE) NPUQ_AFFINE_##ROLE
 enum { X = NPUQ_AFFINE_X, Y = NPUQ_AFFINE_Y, SCALES = NPUQ_AFFINE_SCALE, ZERO_POINTS = NPUQ_AFFINE_OFFSET };
 
@@ -155,7 +151,8 @@ static inline NPUQ_INLINED npuq_status make_plan(npuq_plan *plan, const npuq_arg
     const npuq_params zero_point = npuq_find_column_params(plan, ZERO_POINTS);
     const bool converts = by_column && ((scale.stride != 0 && npuq_needs_conversion(&scale)) ||
                                         (zero_point.stride != 0 && npuq_needs_conversion(&zero_point)));
-    npuq_cut_plan(plan, arguments, converts ? CONVERTING_UNIT : UNIT, converts ? UNIT_COLUMNS : UNIT);
+    npuq_cut_plan(plan, arguments, converts ? NPUQ_CONVERTING_UNIT : NPUQ_UNIT,
+                  converts ? NPUQ_UNIT_COLUMNS : NPUQ_UNIT);
     return NPUQ_OK;
 }
 

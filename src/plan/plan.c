@@ -30,11 +30,9 @@ bool npuq_start_plan_space(npuq_plan *plan, const npuq_arguments *arguments, con
 
 void npuq_cut_plan(npuq_plan *plan, const npuq_arguments *arguments, size_t elements, size_t most_cols)
 {
-    if (arguments->is_prepared) { /* engines share out small calls, too */
-        enum { PREPARED_UNIT = 4096 };
-
-        elements = npuq_smaller(elements, PREPARED_UNIT);
-        most_cols = most_cols == NPUQ_WHOLE_ROWS ? most_cols : npuq_smaller(most_cols, PREPARED_UNIT);
+    if (arguments->is_prepared) {
+        elements = npuq_smaller(elements, NPUQ_PREPARED_UNIT);
+        most_cols = most_cols == NPUQ_WHOLE_ROWS ? most_cols : npuq_smaller(most_cols, NPUQ_PREPARED_UNIT);
     }
     npuq_cut_units(&plan->units, npuq_count_plan_rows(plan), npuq_count_plan_columns(plan), elements,
                    plan->way != NPUQ_IN_SPACE || most_cols == NPUQ_WHOLE_ROWS

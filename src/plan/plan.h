@@ -44,9 +44,6 @@ typedef enum npuq_way {
 /* The dimensions along which parameters change. With others than rows or columns, no call is flat. */
 typedef enum npuq_along { NPUQ_ALONG_NOTHING, NPUQ_ALONG_ROWS_OR_COLUMNS, NPUQ_ALONG_OTHERS } npuq_along;
 
-/* Rows whose ranges are found together, at most. */
-enum { NPUQ_RANGED_ROWS = 64 };
-
 /* The work of a checked call, in units for any threads in any order. A plan may be copied: it has no pointer into
  * itself or to the caller's structures. Operands have the numbers of their arguments. */
 struct npuq_plan {
@@ -108,13 +105,10 @@ typedef struct npuq_operator {
 
 /* ---- what a plan consists of ----------------------------------------------------------------------------------- */
 
-/* The most elements of a call that is one unit. Without an executor, as many as the second-level cache holds. Engines
- * share out a prepared call even if it is small. */
+/* The most elements of a call that is one unit. */
 static inline int64_t npuq_find_small(const npuq_arguments *arguments)
 {
-    enum { SMALL = 32768, SMALL_ALONE = 131072 };
-
-    return arguments->is_prepared ? 0 : arguments->has_executor ? SMALL : SMALL_ALONE;
+    return arguments->is_prepared ? 0 : arguments->has_executor ? NPUQ_SMALL : NPUQ_SMALL_ALONE;
 }
 
 bool npuq_start_plan_space(npuq_plan *plan, const npuq_arguments *arguments, const npuq_tensor *elements);

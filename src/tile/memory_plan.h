@@ -1,12 +1,59 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether x and y come from memory. This decides how far ahead to prefetch, how many streams to read at once, and
- * whether to write around the caches. No bit of a result depends on it. */
+/* How large units, blocks and buffers are, and whether x and y come from memory. This decides how far ahead to
+ * prefetch, how many streams to read at once, and whether to write around the caches. No bit of a result depends on it.
+ */
 #ifndef NPUQ_MEMORY_PLAN_H
 #define NPUQ_MEMORY_PLAN_H
 
 #include "../backends/cpu.h"
 #include "../backends/row.h"
 #include "../inline.h"
+
+/* ---- sizes of units, blocks and buffers -------------------------------------------------------------------------- */
+
+/* Elements of a unit of work of each kind. Where parameters are converted by column, units of quantize are larger and
+ * units of both have few columns, so that many rows share the parameters. Engines share out a prepared call even if it
+ * is small. */
+enum {
+    NPUQ_UNIT = 32768,
+    NPUQ_CONVERTING_UNIT = 65536,
+    NPUQ_DYNAMIC_UNIT = 65536,
+    NPUQ_PREPARED_UNIT = 4096,
+    NPUQ_UNIT_COLUMNS = 4096
+};
+
+/* The most elements of a call that is one unit. Without an executor, as many as the second-level cache holds. */
+enum { NPUQ_SMALL = 32768, NPUQ_SMALL_ALONE = 131072 };
+
+/* Per token, a block of rows gets its ranges together: as many bytes of x as stay in a cache until they are read again.
+ * Blocks from memory are smaller, so that the next one arrives while one is quantised. Where smooth scales are
+ * converted, blocks are larger: each run of scales is converted once for a block. Where x or y is transposed, a block
+ * has rows enough to use up the cache lines of its columns. For x these are two lines, as CPUs fetch lines in pairs. */
+enum {
+    NPUQ_RANGED_ROWS = 64, /* at most */
+    NPUQ_BLOCK_BYTES = 32 * 1024,
+    NPUQ_BLOCK_BYTES_FROM_MEMORY = 16 * 1024,
+    NPUQ_BLOCK_BYTES_IN_L2 = 128 * 1024,
+    NPUQ_ACROSS_BYTES = 128
+};
+
+/* For a tensor or long row with one range: at most this many units, whose ranges are on the stack until all are known.
+ * The caller's threads share each row of NPUQ_LONG_ROW columns or more, like a tensor. */
+enum { NPUQ_MOST_PARTS = 256, NPUQ_PART = 65536, NPUQ_LONG_ROW = 4 * NPUQ_PART };
+
+/* Columns of a unit where x or y is transposed: its rows are then enough to use up the lines of its columns. */
+enum { NPUQ_ACROSS_COLUMNS = 256 };
+
+/* Bytes of the buffer for columns that are not contiguous, and the most columns of joined rows. */
+enum { NPUQ_STAGED = 16384, NPUQ_JOINED = 512 };
+
+/* Parameters are converted this many at a time. Most models have no more columns, and rows from memory stream best
+ * whole. From integers, fewer at a time, and for tiles of fewer rows: the stack has more kinds of parameters. */
+enum { NPUQ_CONVERTED = 4096, NPUQ_MOST_SCALED_ROWS = 512, NPUQ_MOST_SCALED_COLUMNS = 2048 };
+_Static_assert(NPUQ_CONVERTED % 64 == 0 && NPUQ_MOST_SCALED_COLUMNS % 64 == 0,
+               "runs of parameters begin with a word of int4");
+
+/* ---- where x and y come from ------------------------------------------------------------------------------------- */
 
 /* The differences between CPUs that run the same kernels. */
 typedef struct npuq_tuning {

@@ -3,8 +3,7 @@
 #ifndef NPUQ_PARAMS_H
 #define NPUQ_PARAMS_H
 
-#include "../backends/row.h"
-#include "../inline.h"
+#include "memory_plan.h"
 
 /* A run of parameters. Each may serve several columns. If data is null, they are absent. */
 typedef struct npuq_params {
@@ -16,10 +15,6 @@ typedef struct npuq_params {
 } npuq_params;
 
 enum { NPUQ_MAX_REPEAT = 64 };
-/* Parameters are converted this many at a time. Most models have no more columns, and rows from memory stream best
- * whole. */
-enum { NPUQ_CONVERTED = 4096 };
-_Static_assert(NPUQ_CONVERTED % 64 == 0, "runs of parameters begin with a word of int4");
 _Static_assert(NPUQ_MAX_REPEAT <= UINT8_MAX, "repeat and phase_in_run hold it");
 
 static inline npuq_params npuq_skip_params(const npuq_params *params, size_t i)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "space.h"
 
-#include <string.h>
+#include "memory_plan.h"
 
-/* Columns of a unit where x or y is transposed: its rows are then enough to use up the lines of its columns. */
-enum { ACROSS_COLUMNS = 256 };
+#include <string.h>
 
 /* Contiguous columns of x that make it worth while to scatter y instead of gathering x. */
 enum { LEADING_COLUMNS = 64 };
@@ -252,7 +251,7 @@ size_t npuq_limit_columns(const npuq_space *space, size_t most)
     const bool narrow =
         npuq_operand_is_column_major(space, NPUQ_AT_X) || npuq_operand_is_column_major(space, NPUQ_AT_Y);
 
-    return narrow && most > ACROSS_COLUMNS ? ACROSS_COLUMNS : most;
+    return narrow && most > NPUQ_ACROSS_COLUMNS ? NPUQ_ACROSS_COLUMNS : most;
 }
 
 size_t npuq_count_rows(const npuq_space *space)

@@ -4,13 +4,8 @@
 #ifndef NPUQ_STAGE_H
 #define NPUQ_STAGE_H
 
-#include "../inline.h"
-#include "memory_plan.h"
 #include "params.h"
 #include "space.h"
-
-/* Bytes of the buffer for columns that are not contiguous. */
-enum { NPUQ_STAGED = 16384 };
 
 typedef struct npuq_kernel_setup {
     const npuq_row_kernels *kernels;
@@ -98,9 +93,6 @@ npuq_place npuq_describe_staged(char *buffer, npuq_storage_word word, size_t wor
 bool npuq_gather_x(const npuq_kernel_setup *setup, npuq_tile *tile, char *buffer);
 
 /* ---- short rows: several taken as one ---------------------------------------------------------------------------- */
-
-/* The most columns of joined rows. */
-enum { NPUQ_JOINED = 512 };
 
 size_t npuq_count_joinable(const npuq_kernel_setup *setup, const npuq_tile *tile);
 
