@@ -8,6 +8,10 @@
 #include "ref/npuq_ref_element.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(ARRAY) (sizeof(ARRAY) / sizeof(ARRAY)[0])
 
 /* All values of a type of 16 bits, by the C library. */
 static void check_halves(float (*widen)(uint16_t bits), int fraction_bits)
@@ -158,13 +162,369 @@ static void test_ranges(void **unused)
     assert_same_bits(npuq_canonical(npuq_ref_from_bits(0xFF800001u)), npuq_ref_from_bits(0x7FC00000u));
 }
 
+/* ---- 8 and 4 bits: values by the definition, casts by a search -------------------------------------------------- */
+
+typedef struct small_type {
+    const char *name;
+    npuq_ref_small_dtype dtype;
+    bool is_hifloat8; /* then dtype means nothing */
+    unsigned sign;    /* the bit */
+    unsigned fraction_bits;
+    double least;       /* above 0 */
+    size_t count;       /* of finite values from +0 on */
+    double values[128]; /* ascending */
+    uint8_t codes[128]; /* theirs */
+} small_type;
+
+enum { SMALL_TYPES = 5, HIFLOAT8 = 4 };
+
+static small_type small_types[SMALL_TYPES] = {
+    {"e5m2", NPUQ_REF_FLOAT8_E5M2, false, 0x80, 2, 0x1p-16, 0x7C, {0}, {0}},
+    {"e4m3fn", NPUQ_REF_FLOAT8_E4M3FN, false, 0x80, 3, 0x1p-9, 0x7F, {0}, {0}},
+    {"e2m1", NPUQ_REF_FLOAT4_E2M1, false, 8, 1, 0.5, 8, {0}, {0}},
+    {"e1m2", NPUQ_REF_FLOAT4_E1M2, false, 8, 2, 0.25, 8, {0}, {0}},
+    {"hifloat8", (npuq_ref_small_dtype)0, true, 0x80, 0, 0, 0, {0}, {0}},
+};
+
+static float decode_small(const small_type *type, unsigned code)
+{
+    return type->is_hifloat8 ? npuq_ref_hifloat8((uint8_t)code) : npuq_ref_small_float(type->dtype, (uint8_t)code);
+}
+
+static unsigned encode_small(const small_type *type, float t, npuq_ref_rounding rounding)
+{
+    return type->is_hifloat8 ? npuq_ref_to_hifloat8(t) : npuq_ref_to_small_float(type->dtype, t, rounding);
+}
+
+/* The value of a HIFLOAT8 code without sign, from the letters of its form. */
+static double hifloat8_by_letters(unsigned code)
+{
+    static const char *const forms[] = {"0000mmm", "0001mmm", "001smmm", "01sxmmm", "10sxxmm", "11sxxxm"};
+    unsigned s = 0;
+    unsigned x = 0;
+    unsigned m = 0;
+    unsigned ones = 0; /* of m */
+    size_t form = 0;
+
+    for (bool fits = false; !fits; form += fits ? 0 : 1) {
+        fits = true;
+        s = m = ones = 0;
+        x = 1;
+        for (unsigned i = 0; i < 7; i++) {
+            const unsigned bit = code >> (6 - i) & 1;
+
+            switch (forms[form][i]) {
+            case 's': s = bit; break;
+            case 'x': x = x * 2 + bit; break;
+            case 'm': m = m * 2 + bit, ones = ones * 2 + 1; break;
+            default: fits = fits && (unsigned)(forms[form][i] - '0') == bit;
+            }
+        }
+    }
+    if (form == 0) {
+        return m == 0 ? 0.0 : ldexp(1.0, (int)m - 23);
+    }
+    const int size = form == 1 ? 0 : (int)x;
+    return ldexp(1.0 + (double)m / (ones + 1), s ? -size : size);
+}
+
+/* Inserts a finite value in order. */
+static void add_value(small_type *type, double value, unsigned code)
+{
+    size_t i = type->count++;
+
+    for (; i > 0 && type->values[i - 1] > value; i--) {
+        type->values[i] = type->values[i - 1];
+        type->codes[i] = type->codes[i - 1];
+    }
+    type->values[i] = value;
+    type->codes[i] = (uint8_t)code;
+}
+
+/* The steps from value to value double from the second exponent on, and with each. */
+static int list_values(void **unused)
+{
+    (void)unused;
+    for (size_t k = 0; k < HIFLOAT8; k++) {
+        small_type *type = &small_types[k];
+        const unsigned count = (unsigned)type->count;
+        const unsigned per_exponent = 1U << type->fraction_bits;
+        double value = 0.0;
+        double step = type->least;
+
+        type->count = 0;
+        for (unsigned code = 0; code < count; code++, value += step) {
+            step *= code % per_exponent == 0 && code >= 2 * per_exponent ? 2 : 1;
+            add_value(type, value, code);
+        }
+    }
+    for (unsigned code = 0; code < 0x80; code++) {
+        if (code != 0x6F) {
+            add_value(&small_types[HIFLOAT8], hifloat8_by_letters(code), code);
+        }
+    }
+    return 0;
+}
+
+static void assert_canonical_nan(float value)
+{
+    assert_int_equal(npuq_ref_to_bits(value), 0x7FC00000u);
+}
+
+/* Every code: its value, and its way back. Codes of NaN go back as 0, those of infinities as the largest. */
+static void test_small_values(void **unused)
+{
+    static const double largest[SMALL_TYPES] = {57344, 448, 6, 1.75, 32768};
+
+    (void)unused;
+    for (size_t k = 0; k < SMALL_TYPES; k++) {
+        const small_type *type = &small_types[k];
+        size_t finite = 0;
+
+        assert_true(type->values[type->count - 1] == largest[k]);
+        for (size_t i = 0; i < type->count; i++) {
+            for (unsigned sign = 0; sign <= type->sign; sign += type->sign) {
+                const unsigned code = type->codes[i] | sign;
+                const float got = decode_small(type, code);
+
+                if (type->is_hifloat8 && code == 0x80) {
+                    assert_canonical_nan(got);
+                    continue;
+                }
+                finite++;
+                assert_true((double)fabsf(got) == type->values[i] && !signbit(got) == !sign);
+                for (npuq_ref_rounding rounding = NPUQ_REF_RINT; rounding <= NPUQ_REF_FLOOR; rounding++) {
+                    assert_int_equal(encode_small(type, got, rounding), code);
+                }
+            }
+        }
+        assert_int_equal(finite, 2 * type->count - (type->is_hifloat8 ? 1 : 0));
+    }
+    for (unsigned sign = 0; sign <= 0x80; sign += 0x80) {
+        const float infinity = sign ? -INFINITY : INFINITY;
+
+        assert_canonical_nan(decode_small(&small_types[1], sign | 0x7F));
+        for (unsigned code = 0x7D; code <= 0x7F; code++) {
+            assert_canonical_nan(decode_small(&small_types[0], sign | code));
+        }
+        assert_true(decode_small(&small_types[0], sign | 0x7C) == infinity);
+        assert_true(decode_small(&small_types[HIFLOAT8], sign | 0x6F) == infinity);
+    }
+    for (int code = 0; code < 0xFF; code++) {
+        assert_true((double)npuq_ref_float8_e8m0((uint8_t)code) == ldexp(1.0, code - 127));
+    }
+    assert_canonical_nan(npuq_ref_float8_e8m0(0xFF));
+}
+
+/* The code of the nearest value, found among all of them. */
+static unsigned nearest_code(const small_type *type, float t, npuq_ref_rounding rounding)
+{
+    const size_t last = type->count - 1;
+    const double magnitude = fmin(fabs((double)t), type->values[last]);
+    size_t i = 0;
+
+    if (isnan(t)) {
+        return 0;
+    }
+    while (i < last && type->values[i + 1] <= magnitude) {
+        i++;
+    }
+    if (type->values[i] < magnitude) {
+        const double middle = (type->values[i] + type->values[i + 1]) / 2;
+        const bool is_up = rounding == NPUQ_REF_FLOOR ? signbit(t) != 0
+                           : magnitude == middle      ? rounding == NPUQ_REF_ROUND || type->codes[i] % 2 != 0
+                                                      : magnitude > middle;
+        i += is_up;
+    }
+    return type->codes[i] | (signbit(t) && !(type->is_hifloat8 && i == 0) ? type->sign : 0);
+}
+
+static void check_small(const small_type *type, float t)
+{
+    for (int negative = 0; negative < 2; negative++, t = -t) {
+        for (npuq_ref_rounding rounding = NPUQ_REF_RINT; rounding <= NPUQ_REF_FLOOR; rounding++) {
+            const npuq_ref_rounding own = type->is_hifloat8 ? NPUQ_REF_ROUND : rounding;
+            const unsigned got = encode_small(type, t, own);
+            const unsigned expected = nearest_code(type, t, own);
+
+            if (got != expected) {
+                fail_msg("%s of %a, rounding %d: %02X, not %02X", type->name, (double)t, (int)own, got, expected);
+            }
+        }
+    }
+}
+
+static void check_beside(const small_type *type, double t)
+{
+    check_small(type, (float)t);
+    check_small(type, nextafterf((float)t, INFINITY));
+    check_small(type, nextafterf((float)t, 0.0f));
+}
+
+/* All values of 16 bits; each value of a type and each middle, and what is next to them; ends of the range. */
+static void test_small_codes(void **unused)
+{
+    static const uint32_t chosen[] = {0x7F7FFFFFu, 0x7F800000u, 0x7F800001u, 0x7FC00000u, 0x7FFFFFFFu,
+                                      0x00000001u, 0x007FFFFFu, 0x00800000u, 0x00000000u};
+
+    (void)unused;
+    for (size_t k = 0; k < SMALL_TYPES; k++) {
+        const small_type *type = &small_types[k];
+
+        for (uint32_t bits = 0; bits < 0x8000; bits++) {
+            check_small(type, npuq_ref_float16((uint16_t)bits));
+            check_small(type, npuq_ref_bfloat16((uint16_t)bits));
+        }
+        for (size_t i = 1; i < type->count; i++) {
+            check_beside(type, type->values[i]);
+            check_beside(type, (type->values[i - 1] + type->values[i]) / 2);
+        }
+        check_beside(type, type->values[type->count - 1] * 1.0625); /* half a step beyond, in one of the types */
+        check_beside(type, type->values[type->count - 1] * 1.25);
+        for (size_t i = 0; i < COUNT(chosen); i++) {
+            check_small(type, npuq_ref_from_bits(chosen[i]));
+        }
+    }
+}
+
+static void assert_bytes(const uint8_t *got, const char *expected)
+{
+    for (size_t i = 0; *expected; i++) {
+        char *end = NULL;
+        assert_int_equal(got[i], strtoul(expected, &end, 16));
+        expected = end;
+    }
+}
+
+/* The examples of the definition of the casts, as it gives them. */
+static void test_small_examples(void **unused)
+{
+    static const float values[] = {448,
+                                   464,
+                                   465,
+                                   -464.00003f,
+                                   1e9f,
+                                   INFINITY,
+                                   -INFINITY,
+                                   NAN,
+                                   0,
+                                   -0.0f,
+                                   0x1p-9f,
+                                   0x1p-10f,
+                                   1.0001f * 0x1p-10f,
+                                   3 * 0x1p-10f,
+                                   17,
+                                   18,
+                                   19,
+                                   -17,
+                                   -18.5f,
+                                   .0019f,
+                                   .2f,
+                                   -.3f,
+                                   1.0f / 3};
+    static const float hifloat8_values[] = {
+        0,         -0.0f,    1,         -1,   1.0625f,  1.1875f,  15,       16,       17,
+        18,        20,       22,        256,  320,      384,      448,      32768,    40960,
+        1e9f,      INFINITY, -INFINITY, NAN,  0x1p-15f, 0x1p-16f, 0x1p-22f, 0x1p-23f, 1.999f * 0x1p-24f,
+        -0x1p-23f, .1f,      -.3f,      3.3f, 100};
+    uint8_t e4m3fn[COUNT(values)];
+    uint8_t e5m2[COUNT(values)];
+    uint8_t hifloat8[COUNT(hifloat8_values)];
+
+    (void)unused;
+    for (size_t i = 0; i < COUNT(values); i++) {
+        e4m3fn[i] = npuq_ref_to_small_float(NPUQ_REF_FLOAT8_E4M3FN, values[i], NPUQ_REF_RINT);
+        e5m2[i] = npuq_ref_to_small_float(NPUQ_REF_FLOAT8_E5M2, values[i], NPUQ_REF_RINT);
+    }
+    for (size_t i = 0; i < COUNT(hifloat8_values); i++) {
+        hifloat8[i] = npuq_ref_to_hifloat8(hifloat8_values[i]);
+    }
+    assert_bytes(e4m3fn, "7E 7E 7E FE 7E 7E FE 00 00 80 01 00 01 02 58 59 5A D8 D9 01 25 AA 2B");
+    assert_bytes(e5m2, "5F 5F 5F DF 7B 7B FB 00 00 80 18 14 14 1A 4C 4C 4D CC CD 18 32 B5 35");
+    assert_bytes(hifloat8,
+                 "00 00 08 88 09 0A 2F 40 40 41 41 42 60 61 61 62 6E 6E 6E 6E EE 00 7E 07 01 01 00 81 52 B2 15 "
+                 "4A");
+}
+
+/* Groups of the examples of microscaling whose scale is given: the product with 2^(127 - scale), rounded to bfloat16
+ * unless x is wider, becomes codes, and codes of 4 bits pairs. */
+static void test_small_groups(void **unused)
+{
+#define A .5f, -1.25f, 3, 0, 2.75f, -.375f, 1.5f, -2
+#define B                                                                                                              \
+    3.75f, -1.25f, 3, -0.0f, 2.75f, -.375f, 1.5f, -2, .0625f, -.03125f, .1171875f, .4375f, 1.0625f, -3.5f, 1.125f,     \
+        .3125f
+#define T                                                                                                              \
+    6, .25f, .75f, 1.25f, 1.75f, 2.5f, 3.5f, 5, -.25f, -.75f, -1.25f, -1.75f, -2.5f, -3.5f, -5, -6, .125f, -.125f,     \
+        .375f, -.375f, 0, -0.0f, 4, -4, 7, -7, 7.5f, 1, 2, 3, .5f, 1.5f
+#define M4     1.75f, .125f, .375f, .625f, .875f, -.125f, -.375f, -.625f, -.875f, 1, -1, 1.5f, -1.5f, .0625f, -.0625f, 0
+#define M5     0x1.FEp127f, -1, 1e30f, -1e30f
+#define LIMITS 0x1.FEp127f, -0x1p-8f, -1, -0x1p-133f
+    static const struct {
+        npuq_ref_small_dtype dtype;
+        npuq_ref_rounding rounding;
+        bool is_wide;
+        int scale;
+        float x[32];
+        const char *codes;
+    } groups[] = {
+        {NPUQ_REF_FLOAT8_E4M3FN, NPUQ_REF_RINT, false, 0x78, {A}, "68 F2 7C 00 7B E4 74 F8"},
+        {NPUQ_REF_FLOAT8_E5M2, NPUQ_REF_RINT, false, 0x71, {A}, "70 F5 7A 00 7A EE 76 F8"},
+        {NPUQ_REF_FLOAT8_E4M3FN, NPUQ_REF_RINT, false, 0x78, {B}, "7E F2 7C 80 7B E4 74 F8 50 C8 57 66 70 FE 71 62"},
+        {NPUQ_REF_FLOAT8_E4M3FN, NPUQ_REF_RINT, false, 0x79, {B}, "77 EA 74 80 73 DC 6C F0 48 C0 4F 5E 68 F6 69 5A"},
+        {NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_RINT, false, 0x7F, {T}, "07 22 44 66 A8 CA EC FE 80 91 80 E6 F7 27 54 31"},
+        {NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_ROUND, false, 0x7F, {T}, "17 32 54 76 A9 CB ED FF 80 91 80 E6 F7 27 54 31"},
+        {NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_FLOOR, false, 0x7F, {T}, "07 21 43 65 A9 CB ED FF 90 90 80 E6 F7 27 54 31"},
+        {NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_RINT, false, 0x80, {T}, "05 11 22 44 98 A9 CA DC 80 80 80 C4 E6 16 32 20"},
+        {NPUQ_REF_FLOAT4_E1M2, NPUQ_REF_RINT, false, 0x7F, {M4}, "07 22 84 AA 4C 6C 0E 08"},
+        {NPUQ_REF_FLOAT4_E1M2, NPUQ_REF_ROUND, false, 0x7F, {M4}, "17 32 94 BA 4C 6C 0E 08"},
+        {NPUQ_REF_FLOAT4_E1M2, NPUQ_REF_FLOOR, false, 0x7F, {M4}, "07 21 93 BA 4C 6C 0E 09"},
+        {NPUQ_REF_FLOAT8_E4M3FN, NPUQ_REF_RINT, false, 0x01, {0x1p-118f, -0x1p-119f, 0x1p-126f}, "78 F0 38"},
+        {NPUQ_REF_FLOAT8_E4M3FN, NPUQ_REF_RINT, false, 0xF6, {M5}, "7E 80 00 80"},
+        {NPUQ_REF_FLOAT8_E4M3FN, NPUQ_REF_RINT, false, 0xF7, {M5}, "78 80 00 80"},
+        {NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_RINT, false, 0x06, {0x1p-119f, -0x1p-119f, 0x1p-126f}, "E6"},
+        {NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_RINT, false, 0x07, {0x1p-118f, -0x1p-119f, 0x1p-126f}, "C6"},
+        {NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_RINT, false, 0xFC, {M5}, "87 80"},
+        {NPUQ_REF_FLOAT4_E1M2, NPUQ_REF_FLOOR, false, 0xFE, {LIMITS}, "87 89"},
+        {NPUQ_REF_FLOAT4_E1M2, NPUQ_REF_FLOOR, true, 0xFE, {LIMITS}, "97 89"},
+    };
+#undef A
+#undef B
+#undef T
+#undef M4
+#undef M5
+#undef LIMITS
+
+    (void)unused;
+    for (size_t g = 0; g < COUNT(groups); g++) {
+        const bool is_nibbles = groups[g].dtype == NPUQ_REF_FLOAT4_E2M1 || groups[g].dtype == NPUQ_REF_FLOAT4_E1M2;
+        uint8_t codes[32];
+
+        memset(codes, 0xA5, sizeof codes);
+        for (size_t i = 0; i < 32; i++) {
+            const float product = npuq_ref_mul(groups[g].x[i], (float)ldexp(1.0, 127 - groups[g].scale));
+            const float t = groups[g].is_wide ? product : npuq_ref_bfloat16(npuq_ref_to_bfloat16(product));
+            const uint8_t code = npuq_ref_to_small_float(groups[g].dtype, t, groups[g].rounding);
+
+            if (is_nibbles) {
+                npuq_ref_store_nibble(codes, i, code);
+                assert_int_equal(npuq_ref_nibble(codes, i), code);
+            } else {
+                codes[i] = code;
+            }
+        }
+        assert_bytes(codes, groups[g].codes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_float16),   cmocka_unit_test(test_bfloat16), cmocka_unit_test(test_saturate),
-        cmocka_unit_test(test_quotients), cmocka_unit_test(test_halves),   cmocka_unit_test(test_words),
-        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_float16),        cmocka_unit_test(test_bfloat16),     cmocka_unit_test(test_saturate),
+        cmocka_unit_test(test_quotients),      cmocka_unit_test(test_halves),       cmocka_unit_test(test_words),
+        cmocka_unit_test(test_ranges),         cmocka_unit_test(test_small_values), cmocka_unit_test(test_small_codes),
+        cmocka_unit_test(test_small_examples), cmocka_unit_test(test_small_groups),
     };
     test_seed();
-    return cmocka_run_group_tests_name("convert", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("convert", tests, list_values, NULL);
 }

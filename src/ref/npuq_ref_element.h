@@ -130,6 +130,133 @@ static inline float npuq_ref_float16(uint16_t half)
     return npuq_ref_from_bits(sign | (127 - 15 + 1 - shift) << 23 | (fraction & 0x3FFu) << 13);
 }
 
+/* 2^exponent, a normal number. A product with it is exact unless the result is too large or subnormal. */
+static inline float npuq_ref_power(int32_t exponent)
+{
+    return npuq_ref_from_bits((uint32_t)(exponent + 127) << 23);
+}
+
+/* The types with 8 or 4 bits of sign, exponent and fraction, as DO(NAME, number, bits, fraction, bias, largest): bits
+ * of an element, bits of its fraction, the exponent's bias, the largest finite value. Exponent field 0 holds zeros and
+ * subnormals. Beyond the largest value a fraction of 0 is an infinity, and any other is NaN. */
+#define NPUQ_REF_EACH_SMALL_FLOAT(DO)                                                                                  \
+    DO(FLOAT8_E5M2, 35, 8, 2, 15, 57344.0f)                                                                            \
+    DO(FLOAT8_E4M3FN, 36, 8, 3, 7, 448.0f)                                                                             \
+    DO(FLOAT4_E2M1, 40, 4, 1, 1, 6.0f)                                                                                 \
+    DO(FLOAT4_E1M2, 41, 4, 2, 1, 1.75f)
+
+typedef enum npuq_ref_small_dtype {
+#define NPUQ_REF_NUMBER(NAME, number, bits, fraction, bias, largest) NPUQ_REF_##NAME = number,
+    NPUQ_REF_EACH_SMALL_FLOAT(NPUQ_REF_NUMBER)
+#undef NPUQ_REF_NUMBER
+} npuq_ref_small_dtype;
+
+typedef struct npuq_ref_small_facts {
+    int32_t bits;
+    int32_t fraction;
+    int32_t bias;
+    float largest;
+} npuq_ref_small_facts;
+
+static inline npuq_ref_small_facts npuq_ref_small_facts_of(npuq_ref_small_dtype dtype)
+{
+    npuq_ref_small_facts facts = {0, 0, 0, 0.0f};
+
+    switch (dtype) {
+#define NPUQ_REF_CASE(NAME, number, bits_, fraction_, bias_, largest_)                                                 \
+    case NPUQ_REF_##NAME:                                                                                              \
+        facts.bits = bits_;                                                                                            \
+        facts.fraction = fraction_;                                                                                    \
+        facts.bias = bias_;                                                                                            \
+        facts.largest = largest_;                                                                                      \
+        break;
+        NPUQ_REF_EACH_SMALL_FLOAT(NPUQ_REF_CASE)
+#undef NPUQ_REF_CASE
+    }
+    return facts;
+}
+
+/* The value of a code. Every NaN is 0x7FC00000. */
+static inline float npuq_ref_small_float(npuq_ref_small_dtype dtype, uint8_t code)
+{
+    const npuq_ref_small_facts of = npuq_ref_small_facts_of(dtype);
+    const uint32_t sign = (uint32_t)code >> (of.bits - 1) << 31;
+    const uint32_t magnitude = code & ((1u << (of.bits - 1)) - 1);
+    const int32_t exponent = (int32_t)(magnitude >> of.fraction);
+    const uint32_t fraction = magnitude & ((1u << of.fraction) - 1);
+    /* 0.fraction or 1.fraction, as an integer */
+    const float significand = (float)(exponent == 0 ? fraction : fraction | 1u << of.fraction);
+    const float value =
+        npuq_ref_mul(significand, npuq_ref_power((exponent == 0 ? 1 : exponent) - of.bias - of.fraction));
+
+    if (value > of.largest) {
+        return npuq_ref_from_bits(fraction == 0 ? sign | 0x7F800000u : 0x7FC00000u);
+    }
+    return npuq_ref_from_bits(sign | npuq_ref_to_bits(value));
+}
+
+/* HIFLOAT8: below the code's sign, a prefix says how many bits exponent and fraction have. The exponent has its own
+ * sign, and no leading one: its magnitude is least + the bits below its sign. */
+typedef struct npuq_ref_hifloat8_form {
+    uint32_t prefix;
+    uint32_t exponent_sign; /* the bit */
+    int32_t least;
+    int32_t fraction; /* bits */
+} npuq_ref_hifloat8_form;
+
+/* The form for a magnitude of the exponent, or that of a code of 8 or more without its sign, if this is not 0. */
+static inline npuq_ref_hifloat8_form npuq_ref_hifloat8_form_of(int32_t exponent, uint32_t code)
+{
+    static const npuq_ref_hifloat8_form forms[] = {
+        {0x60, 0x10, 8, 1}, /* 11sxxxm */
+        {0x40, 0x10, 4, 2}, /* 10sxxmm */
+        {0x20, 0x10, 2, 3}, /* 01sxmmm */
+        {0x10, 0x08, 1, 3}, /* 001smmm */
+        {0x08, 0x00, 0, 3}, /* 0001mmm */
+    };
+    size_t i = 0;
+
+    while (code ? code < forms[i].prefix : exponent < forms[i].least) {
+        i++;
+    }
+    return forms[i];
+}
+
+/* The value of a HIFLOAT8 code. NaN is 0x7FC00000. */
+static inline float npuq_ref_hifloat8(uint8_t code)
+{
+    const uint32_t sign = (uint32_t)(code & 0x80u) << 24;
+    const uint32_t magnitude = code & 0x7Fu;
+
+    if (magnitude == 0) { /* there is one zero: with a sign, the code is NaN */
+        return npuq_ref_from_bits(sign ? 0x7FC00000u : 0);
+    }
+    if (magnitude == 0x6F) {
+        return npuq_ref_from_bits(sign | 0x7F800000u);
+    }
+    if (magnitude < 8) { /* 0000mmm: a power of two without a fraction */
+        return npuq_ref_from_bits(sign | npuq_ref_to_bits(npuq_ref_power((int32_t)magnitude - 23)));
+    }
+    const npuq_ref_hifloat8_form form = npuq_ref_hifloat8_form_of(0, magnitude);
+    const uint32_t below = magnitude & ~(form.prefix | form.exponent_sign);
+    const int32_t size = form.least + (int32_t)(below >> form.fraction);
+    const int32_t exponent = magnitude & form.exponent_sign ? -size : size;
+    const uint32_t fraction = below & ((1u << form.fraction) - 1);
+    return npuq_ref_from_bits(sign | (uint32_t)(exponent + 127) << 23 | fraction << (23 - form.fraction));
+}
+
+/* FLOAT8_E8M0: 2^(code - 127), without a sign. The last code is NaN. */
+static inline float npuq_ref_float8_e8m0(uint8_t code)
+{
+    return npuq_ref_from_bits(code == 0xFF ? 0x7FC00000u : code == 0 ? 0x00400000u : (uint32_t)code << 23);
+}
+
+/* Code i of an array of 4-bit codes, two in a byte: the even one in the low half. */
+static inline uint8_t npuq_ref_nibble(const uint8_t *bytes, size_t i)
+{
+    return bytes[i / 2] >> (4 * (i % 2)) & 0xFu;
+}
+
 /* An int32 rounds half to even when it has more than 24 significant bits. */
 static inline float npuq_ref_int32(int32_t integer)
 {
@@ -252,6 +379,84 @@ static inline uint16_t npuq_ref_to_float16(float t)
     const uint32_t significand = (magnitude & 0x7FFFFFu) | 0x800000u;
     const uint32_t half = 1u << (shift - 1);
     return (uint16_t)(sign | (significand + (half - 1u) + ((significand >> shift) & 1u)) >> shift);
+}
+
+/* How a cast to a small type rounds: half to even, half away from zero, or towards minus infinity. */
+typedef enum npuq_ref_rounding { NPUQ_REF_RINT, NPUQ_REF_ROUND, NPUQ_REF_FLOOR } npuq_ref_rounding;
+
+/* The code of t. What is beyond the largest value, infinities included, becomes the largest. NaN becomes 0, and the
+ * sign of zero is kept, also where a negative value becomes zero. */
+static inline uint8_t npuq_ref_to_small_float(npuq_ref_small_dtype dtype, float t, npuq_ref_rounding rounding)
+{
+    const npuq_ref_small_facts of = npuq_ref_small_facts_of(dtype);
+    const uint32_t sign = npuq_ref_to_bits(t) >> 31;
+    const uint32_t largest = npuq_ref_to_bits(of.largest);
+    uint32_t magnitude = npuq_ref_to_bits(t) & 0x7FFFFFFFu;
+
+    if (npuq_ref_is_nan(t)) {
+        return 0;
+    }
+    magnitude = magnitude < largest ? magnitude : largest;
+
+    /* The significand, an integer. Below the type's least exponent more bits are rounded off, but 25 take all. */
+    const int32_t field = (int32_t)(magnitude >> 23);
+    const uint32_t significand = (magnitude & 0x7FFFFFu) | (field != 0 ? 0x800000u : 0);
+    const int32_t exponent = field - 127;
+    const int32_t least = 1 - of.bias;
+    const int32_t deeper = 23 - of.fraction + (exponent < least ? least - exponent : 0);
+    const int32_t shift = deeper < 25 ? deeper : 25;
+    const uint32_t kept = significand >> shift;
+    const uint32_t rest = significand & ((1u << shift) - 1);
+    const uint32_t half = 1u << (shift - 1);
+    bool up = false;
+
+    switch (rounding) {
+    case NPUQ_REF_RINT: up = rest > half || (rest == half && kept % 2 != 0); break;
+    case NPUQ_REF_ROUND: up = rest >= half; break;
+    case NPUQ_REF_FLOOR: up = rest != 0 && sign; break; /* a negative value falls to the larger magnitude */
+    }
+    /* kept has the leading one, which counts as the first exponent. The carry may reach the exponent, too. */
+    const uint32_t exponents = (uint32_t)(exponent < least ? 0 : exponent - least) << of.fraction;
+    return (uint8_t)(sign << (of.bits - 1) | (exponents + kept + up));
+}
+
+/* The HIFLOAT8 code of t: the nearest value, halves away from zero. From 2^15 on it is that of 2^15. NaN becomes 0, and
+ * zero has no sign. */
+static inline uint8_t npuq_ref_to_hifloat8(float t)
+{
+    const uint32_t sign = npuq_ref_to_bits(t) >> 24 & 0x80u;
+    const uint32_t magnitude = npuq_ref_to_bits(t) & 0x7FFFFFFFu;
+
+    if (npuq_ref_is_nan(t) || magnitude < 0x34000000u) { /* 2^-23, half of the least value */
+        return 0;
+    }
+    if (magnitude < 0x34800000u) { /* 2^-22, the least value */
+        return (uint8_t)(sign | 1u);
+    }
+    if (magnitude >= 0x47000000u) { /* 2^15 */
+        return (uint8_t)(sign | 0x6Eu);
+    }
+    /* Half of the last bit that is kept is added, and the bits below are dropped. The carry may reach the exponent:
+     * then the fraction is 0, however many bits it has there. */
+    const int32_t before = (int32_t)(magnitude >> 23) - 127;
+    const int32_t kept = before < -15 ? 0 : npuq_ref_hifloat8_form_of(before < 0 ? -before : before, 0).fraction;
+    const uint32_t rounded = magnitude + (1u << (22 - kept));
+    const int32_t exponent = (int32_t)(rounded >> 23) - 127;
+
+    if (exponent < -15) {
+        return (uint8_t)(sign | (uint32_t)(exponent + 23));
+    }
+    const int32_t size = exponent < 0 ? -exponent : exponent;
+    const npuq_ref_hifloat8_form form = npuq_ref_hifloat8_form_of(size, 0);
+    const uint32_t fraction = (rounded & 0x7FFFFFu) >> (23 - form.fraction);
+    return (uint8_t)(sign | form.prefix | (exponent < 0 ? form.exponent_sign : 0) |
+                     (uint32_t)(size - form.least) << form.fraction | fraction);
+}
+
+/* Stores code i of an array of 4-bit codes. They are stored in order: the even one clears the odd one. */
+static inline void npuq_ref_store_nibble(uint8_t *bytes, size_t i, uint8_t code)
+{
+    bytes[i / 2] = (uint8_t)(i % 2 == 0 ? code : bytes[i / 2] | code << 4);
 }
 
 /* Stores t as element i of an array of a floating-point type. */
