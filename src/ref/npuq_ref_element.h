@@ -160,20 +160,18 @@ typedef struct npuq_ref_small_facts {
 
 static inline npuq_ref_small_facts npuq_ref_small_facts_of(npuq_ref_small_dtype dtype)
 {
-    npuq_ref_small_facts facts = {0, 0, 0, 0.0f};
+    const npuq_ref_small_facts none = {0, 0, 0, 0.0f};
 
     switch (dtype) {
-#define NPUQ_REF_CASE(NAME, number, bits_, fraction_, bias_, largest_)                                                 \
-    case NPUQ_REF_##NAME:                                                                                              \
-        facts.bits = bits_;                                                                                            \
-        facts.fraction = fraction_;                                                                                    \
-        facts.bias = bias_;                                                                                            \
-        facts.largest = largest_;                                                                                      \
-        break;
+#define NPUQ_REF_CASE(NAME, number, bits, fraction, bias, largest)                                                     \
+    case NPUQ_REF_##NAME: {                                                                                            \
+        const npuq_ref_small_facts facts = {bits, fraction, bias, largest};                                            \
+        return facts;                                                                                                  \
+    }
         NPUQ_REF_EACH_SMALL_FLOAT(NPUQ_REF_CASE)
 #undef NPUQ_REF_CASE
     }
-    return facts;
+    return none;
 }
 
 /* The value of a code. Every NaN is 0x7FC00000. */
@@ -415,7 +413,7 @@ static inline uint8_t npuq_ref_to_small_float(npuq_ref_small_dtype dtype, float 
     case NPUQ_REF_ROUND: up = rest >= half; break;
     case NPUQ_REF_FLOOR: up = rest != 0 && sign; break; /* a negative value falls to the larger magnitude */
     }
-    /* kept has the leading one, which counts as the first exponent. The carry may reach the exponent, too. */
+    /* The leading one in kept counts as the least exponent. A carry may reach the exponent, too. */
     const uint32_t exponents = (uint32_t)(exponent < least ? 0 : exponent - least) << of.fraction;
     return (uint8_t)(sign << (of.bits - 1) | (exponents + kept + up));
 }
