@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All 2^32 patterns of 32 bits through every backend here, in blocks of 65,536, on two threads.
+/* All 2^32 patterns of 32 bits through every backend here, and through the reference's casts,
+ * in blocks of 65,536, on two threads.
  *
- * usage: test_exhaustive kernels | quotients | integers | packs
+ * usage: test_exhaustive kernels | quotients | integers | packs | casts
  * NPUQ_TEST_BLOCKS=N takes N of the 65,536 blocks, evenly spread, and fewer scales of quotients: for emulators. */
 #include "kernels.h"
 #include "support.h"
@@ -393,7 +394,7 @@ typedef struct pack_buffers {
     uint64_t out[BLOCK];
 } pack_buffers;
 
-static void prepare_packs(const void *argument, void *memory)
+static void prepare_nothing(const void *argument, void *memory)
 {
     (void)argument, (void)memory;
 }
@@ -429,12 +430,84 @@ static void test_all_packs(void **unused)
 {
     (void)unused;
     for (sweep what = TRUNCATE; what < SWEEPS; what++) {
-        const block_work work = {&what, sizeof(pack_buffers), prepare_packs, check_packs};
+        const block_work work = {&what, sizeof(pack_buffers), prepare_nothing, check_packs};
 
         FOR_EACH_BACKEND()
         {
             blocks_each(&work);
         }
+    }
+}
+
+/* ---- casts: the reference's casts of all float32 to 8 and 4 bits, by the double arithmetic of the C library --------
+ */
+
+typedef struct cast {
+    const char *name;
+    bool is_hifloat8; /* then dtype means nothing */
+    npuq_ref_small_dtype dtype;
+    npuq_ref_rounding rounding;
+    int fraction; /* bits */
+    int least;    /* exponent */
+    double largest;
+} cast;
+
+static const cast casts[] = {
+    {"e5m2", false, NPUQ_REF_FLOAT8_E5M2, NPUQ_REF_RINT, 2, -14, 57344},
+    {"e4m3fn", false, NPUQ_REF_FLOAT8_E4M3FN, NPUQ_REF_RINT, 3, -6, 448},
+    {"hifloat8", true, (npuq_ref_small_dtype)0, NPUQ_REF_ROUND, 0, -22, 32768},
+    {"e2m1, rint", false, NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_RINT, 1, 0, 6},
+    {"e2m1, round", false, NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_ROUND, 1, 0, 6},
+    {"e2m1, floor", false, NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_FLOOR, 1, 0, 6},
+    {"e1m2, rint", false, NPUQ_REF_FLOAT4_E1M2, NPUQ_REF_RINT, 2, 0, 1.75},
+    {"e1m2, round", false, NPUQ_REF_FLOAT4_E1M2, NPUQ_REF_ROUND, 2, 0, 1.75},
+    {"e1m2, floor", false, NPUQ_REF_FLOAT4_E1M2, NPUQ_REF_FLOOR, 2, 0, 1.75},
+};
+
+static double round_as(double t, npuq_ref_rounding rounding)
+{
+    return rounding == NPUQ_REF_RINT ? rint(t) : rounding == NPUQ_REF_ROUND ? round(t) : floor(t);
+}
+
+/* The values of a block have one exponent, so what they are rounded to has one step. */
+static void check_casts(const void *argument, uint32_t block, void *memory, block_difference *difference)
+{
+    const cast *c = argument;
+    const int of_block = ilogb((double)npuq_ref_from_bits(block << 16));
+    const int most = ilogb(c->largest);
+    const int exponent = of_block < c->least ? c->least : of_block > most ? most : of_block;
+    const int size = abs(exponent);
+    const int of_hifloat8 = size <= 3 ? 3 : size <= 7 ? 2 : size <= 15 ? 1 : 0;
+    const double step = ldexp(1.0, exponent - (c->is_hifloat8 ? of_hifloat8 : c->fraction));
+
+    (void)memory;
+    for (uint32_t i = 0; i < BLOCK; i++) {
+        const float t = npuq_ref_from_bits(block << 16 | i);
+        const double rounded = round_as((double)t / step, c->rounding) * step + (c->is_hifloat8 ? 0.0 : -0.0);
+        const double expected = isnan(t)                ? 0.0
+                                : rounded > c->largest  ? c->largest
+                                : rounded < -c->largest ? -c->largest
+                                                        : rounded;
+        const uint8_t code =
+            c->is_hifloat8 ? npuq_ref_to_hifloat8(t) : npuq_ref_to_small_float(c->dtype, t, c->rounding);
+        const float got = c->is_hifloat8 ? npuq_ref_hifloat8(code) : npuq_ref_small_float(c->dtype, code);
+
+        if (npuq_ref_to_bits(got) != npuq_ref_to_bits((float)expected)) {
+            (void)snprintf(difference->text, sizeof difference->text, "%s of %08x: %02X, which is %a, not %a", c->name,
+                           npuq_ref_to_bits(t), code, (double)got, expected);
+            return;
+        }
+    }
+}
+
+static void test_all_casts(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < COUNT(casts); i++) {
+        const block_work work = {&casts[i], 1, prepare_nothing, check_casts};
+
+        blocks_each(&work);
+        print_message("%s\n", casts[i].name);
     }
 }
 
@@ -444,10 +517,9 @@ int main(int argc, char **argv)
         const char *name;
         struct CMUnitTest test[1];
     } groups[] = {
-        {"kernels", {cmocka_unit_test(test_all_floats)}},
-        {"quotients", {cmocka_unit_test(test_all_quotients)}},
-        {"integers", {cmocka_unit_test(test_all_patterns)}},
-        {"packs", {cmocka_unit_test(test_all_packs)}},
+        {"kernels", {cmocka_unit_test(test_all_floats)}},    {"quotients", {cmocka_unit_test(test_all_quotients)}},
+        {"integers", {cmocka_unit_test(test_all_patterns)}}, {"packs", {cmocka_unit_test(test_all_packs)}},
+        {"casts", {cmocka_unit_test(test_all_casts)}},
     };
     const char *given = getenv("NPUQ_TEST_BLOCKS");
 
@@ -456,7 +528,7 @@ int main(int argc, char **argv)
     if (argc != 2 || blocks < 1 || blocks > BLOCKS) {
         return 1;
     }
-    if (!kernel_backends()->name && strcmp(argv[1], "packs") != 0) {
+    if (!kernel_backends()->name && strcmp(argv[1], "packs") != 0 && strcmp(argv[1], "casts") != 0) {
         (void)printf("SKIPPED: no backend but ref here\n");
         return 77;
     }
