@@ -50,10 +50,10 @@ const float *npuq_convert_any_params(const npuq_row_kernels *kernels, npuq_param
 static inline NPUQ_INLINED const float *npuq_convert_params(const npuq_row_kernels *kernels, const npuq_params *params,
                                                             size_t n, float *buffer)
 {
-    const bool is_one = n == 1 && params->type == NPUQ_TYPE_FLOAT32;
+    const bool is_ready = !params->data || /* else its type is not set */
+                          (n == 1 && params->type == NPUQ_TYPE_FLOAT32) || npuq_params_are_ready(params);
 
-    return is_one || !npuq_needs_conversion(params) ? (const float *)(const void *)params->data
-                                                    : npuq_convert_any_params(kernels, *params, n, buffer);
+    return is_ready ? (const float *)(const void *)params->data : npuq_convert_any_params(kernels, *params, n, buffer);
 }
 
 #endif
