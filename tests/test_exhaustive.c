@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All 2^32 patterns of 32 bits through every backend here, and through the reference's casts,
- * in blocks of 65,536, on two threads.
+/* All 2^32 patterns of 32 bits through every backend here, and through the reference's casts, in blocks of 65,536, on
+ * two threads.
  *
  * usage: test_exhaustive kernels | quotients | integers | packs | casts
  * NPUQ_TEST_BLOCKS=N takes N of the 65,536 blocks, evenly spread, and fewer scales of quotients: for emulators. */
@@ -439,7 +439,7 @@ static void test_all_packs(void **unused)
     }
 }
 
-/* ---- casts: the reference's casts of all float32 to 8 and 4 bits, by the double arithmetic of the C library --------
+/* ---- casts: all float32 by the reference to 8 and 4 bits, and by the C library's arithmetic of double -------------
  */
 
 typedef struct cast {

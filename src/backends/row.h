@@ -212,45 +212,37 @@ typedef struct npuq_row_kernels {
     npuq_fence_stores_fn *fence_stores;
 } npuq_row_kernels;
 
+/* The place of a kernel that exists. */
+static inline size_t npuq_place_of_kernel(uint8_t number)
+{
+    assert(number > 0);
+    return number - 1u;
+}
+
 static inline npuq_rows_fn *npuq_quantise_kernel(const npuq_row_kernels *kernels, npuq_affine_op op, npuq_type y,
                                                  npuq_type x)
 {
-    const size_t i = npuq_index_of_kernels.quantise[op][y][x];
-
-    assert(i > 0);
-    return kernels->rows[i - 1];
+    return kernels->rows[npuq_place_of_kernel(npuq_index_of_kernels.quantise[op][y][x])];
 }
 
 static inline npuq_rows_fn *npuq_dequantise_kernel(const npuq_row_kernels *kernels, npuq_type y, npuq_type x)
 {
-    const size_t i = npuq_index_of_kernels.dequantise[y][x];
-
-    assert(i > 0);
-    return kernels->rows[i - 1];
+    return kernels->rows[npuq_place_of_kernel(npuq_index_of_kernels.dequantise[y][x])];
 }
 
 static inline npuq_rows_fn *npuq_range_kernel(const npuq_row_kernels *kernels, npuq_type x)
 {
-    const size_t i = npuq_index_of_kernels.range[x];
-
-    assert(i > 0);
-    return kernels->range[i - 1];
+    return kernels->range[npuq_place_of_kernel(npuq_index_of_kernels.range[x])];
 }
 
 static inline npuq_run_magnitudes_fn *npuq_run_kernel(const npuq_row_kernels *kernels, npuq_type x)
 {
-    const size_t i = npuq_index_of_kernels.range[x];
-
-    assert(i > 0);
-    return kernels->run_magnitudes[i - 1];
+    return kernels->run_magnitudes[npuq_place_of_kernel(npuq_index_of_kernels.range[x])];
 }
 
 static inline npuq_widen_fn *npuq_widen_kernel(const npuq_row_kernels *kernels, npuq_type parameter)
 {
-    const size_t i = npuq_index_of_kernels.widen[parameter];
-
-    assert(i > 0);
-    return kernels->widen[i - 1];
+    return kernels->widen[npuq_place_of_kernel(npuq_index_of_kernels.widen[parameter])];
 }
 
 /* The one list of backends, the fastest first: DO(ID, name) for NPUQ_BACKEND_<ID>, named name, with the table

@@ -25,7 +25,7 @@ typedef enum npuq_dynamic_step {
 /* What the units of a call have one range of. */
 typedef enum npuq_shared_range { NPUQ_SHARED_NONE, NPUQ_SHARED_ROW, NPUQ_SHARED_TENSOR } npuq_shared_range;
 
-/* What a plan has for it. */
+/* The state of dynamic quantisation in a plan. */
 typedef struct npuq_dynamic_own {
     struct npuq_one_range *one; /* while units share a range; never in a prepared call */
     uint32_t min_scale;         /* of a block: the bits of a float */

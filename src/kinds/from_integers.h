@@ -17,7 +17,7 @@ enum {
     NPUQ_INTEGERS_ROW_SCALE /* one for each row */
 };
 
-/* What a plan has for them. */
+/* The state of these operators in a plan. */
 typedef struct npuq_integers_own {
     bool words_have_offsets; /* one of them is not 0 */
 } npuq_integers_own;

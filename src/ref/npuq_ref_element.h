@@ -136,9 +136,9 @@ static inline float npuq_ref_power(int32_t exponent)
     return npuq_ref_from_bits((uint32_t)(exponent + 127) << 23);
 }
 
-/* The types with 8 or 4 bits of sign, exponent and fraction, as DO(NAME, number, bits, fraction, bias, largest): bits
- * of an element, bits of its fraction, the exponent's bias, the largest finite value. Exponent field 0 holds zeros and
- * subnormals. Beyond the largest value a fraction of 0 is an infinity, and any other is NaN. */
+/* The types with 8 or 4 bits of sign, exponent and fraction: DO(NAME, number, bits, fraction, bias, largest). These are
+ * the bits of an element and of its fraction, the exponent's bias, and the largest finite value. Exponent field 0 holds
+ * zeros and subnormals. Beyond the largest value a fraction of 0 is an infinity, and any other is NaN. */
 #define NPUQ_REF_EACH_SMALL_FLOAT(DO)                                                                                  \
     DO(FLOAT8_E5M2, 35, 8, 2, 15, 57344.0f)                                                                            \
     DO(FLOAT8_E4M3FN, 36, 8, 3, 7, 448.0f)                                                                             \

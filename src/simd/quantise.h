@@ -24,7 +24,7 @@ typedef struct quantise_spec {
     npuq_affine_op op;
 } quantise_spec;
 
-/* Loaded where there is no offset. */
+/* Kernels load it in place of an absent offset. */
 static const float no_offset = 0.0f;
 
 /* Not inlined: compilers make a branch of it, and copies of what follows. */
@@ -78,15 +78,15 @@ INLINE bool may_add_zero(quantise_spec k)
     return npuq_is_integer(k.y);
 }
 
-/* Column i is of run i / NPUQ_LEAST_RUN * inverse >> 31: a product takes less time than a division. It is exact, as
- * NPUQ_MOST_IN_RUNS * NPUQ_LONGEST_RUN is less than 2^31 * NPUQ_LEAST_RUN^2. */
+/* Column i is of run (i * inverse >> 31) / NPUQ_LEAST_RUN: a product takes less time than a division. It is exact, as
+ * NPUQ_MOST_IN_RUNS * NPUQ_LONGEST_RUN is less than 2^31 * NPUQ_LEAST_RUN. */
 INLINE uint32_t invert_run(unsigned run)
 {
     const uint32_t units = run / NPUQ_LEAST_RUN;
 
     return (((uint32_t)1 << 31) + units - 1) / units;
 }
-_Static_assert((uint64_t)NPUQ_MOST_IN_RUNS *NPUQ_LONGEST_RUN < ((uint64_t)NPUQ_LEAST_RUN * NPUQ_LEAST_RUN) << 31,
+_Static_assert((uint64_t)NPUQ_MOST_IN_RUNS *NPUQ_LONGEST_RUN < (uint64_t)NPUQ_LEAST_RUN << 31,
                "the run of a column is exact");
 
 INLINE bool may_flip(quantise_spec k)
@@ -142,7 +142,7 @@ INLINE size_t find_run_unit(size_t run)
 
 INLINE float load_run_scale(const quantise_parameters *p, size_t at)
 {
-    return ((const float *)p->scales)[at * (uint64_t)p->inverse_run >> 31 >> 4];
+    return ((const float *)p->scales)[(at * (uint64_t)p->inverse_run >> 31) / NPUQ_LEAST_RUN];
 }
 
 /* The scales of a chunk, or of n columns of it: one for all, one for each half, or one for each vector. */

@@ -45,8 +45,8 @@ static inline bool npuq_needs_conversion(const npuq_params *params)
 /* Of parameters that are not absent. Takes a copy: a variable without an address stays in registers. */
 const float *npuq_convert_any_params(const npuq_row_kernels *kernels, npuq_params params, size_t n, float *buffer);
 
-/* The parameters of the first n columns as contiguous binary32: in place, or converted into buffer, which has room for
- * n + NPUQ_MAX_REPEAT; for the first one alone, for one. Null where they are absent. */
+/* The parameters of the first n columns as contiguous binary32: in place, or converted into buffer. It has room for one
+ * if n is 1, else for n + NPUQ_MAX_REPEAT. Null where they are absent. */
 static inline NPUQ_INLINED const float *npuq_convert_params(const npuq_row_kernels *kernels, const npuq_params *params,
                                                             size_t n, float *buffer)
 {
