@@ -44,13 +44,15 @@ typedef void npuq_rows_fn(const npuq_block *block, const void *params);
 typedef enum npuq_affine_op { NPUQ_MUL, NPUQ_DIV } npuq_affine_op;
 #define NPUQ_AFFINE_OPS (NPUQ_DIV + 1)
 
-/* Which elements of its parameters an element of x takes, in row r and column i. */
+/* Along what parameters step. An operator says it of its call, the plan cuts by it, and a kernel goes by it: here is
+ * which elements of its parameters an element of x takes, in row r and column i. */
 typedef enum npuq_steps {
     NPUQ_ONE,             /* the first of each */
     NPUQ_BY_ROW,          /* scale[r], and offset[r] if there are offsets */
     NPUQ_BY_COLUMN,       /* scale[i] and offset[i] */
     NPUQ_SCALE_BY_COLUMN, /* scale[i], and the first offset if there is one */
-    NPUQ_BY_RUN           /* scale[i / run], and no offset */
+    NPUQ_BY_RUN,          /* scale[i / run], and no offset */
+    NPUQ_BY_OTHERS        /* of a call: an index space makes rows or columns of other dimensions */
 } npuq_steps;
 
 /* To quantise: y = sat(round((x * smooth[i]) * scale + offset)), or x / scale + offset. Where offset is null, nothing

@@ -123,12 +123,12 @@ static NPUQ_NOT_INLINED void quantise_columns(const npuq_kernel_setup *setup, co
     _Alignas(64) float offsets[NPUQ_CONVERTED + NPUQ_MAX_REPEAT];
     const npuq_params scale = npuq_make_params(setup, tile, NPUQ_AFFINE_SCALE);
     const npuq_params offset = npuq_make_params(setup, tile, NPUQ_AFFINE_OFFSET);
-    const bool is_one = !offset.data || offset.stride == 0;
+    const bool is_one = setup->steps == NPUQ_SCALE_BY_COLUMN;
     const bool converts = npuq_needs_conversion(&scale) || (!is_one && npuq_needs_conversion(&offset));
     column_job job = {setup,
                       tile,
                       {NULL, is_one ? npuq_convert_params(setup->kernels, &offset, 1, offsets) : NULL, NULL, NULL,
-                       is_one ? NPUQ_SCALE_BY_COLUMN : NPUQ_BY_COLUMN, 0, false},
+                       setup->steps, 0, false},
                       npuq_count_rows_to_join(setup, tile),
                       scales,
                       offsets};
@@ -145,7 +145,7 @@ void npuq_quantise_by_row(const npuq_plan *plan, const npuq_tile *tile)
     const npuq_params offset = npuq_make_row_params(setup, tile, NPUQ_AFFINE_OFFSET);
     float converted[2];
 
-    if (tile->rows == 1 || (scale.stride == 0 && (offset.stride == 0 || !offset.data))) {
+    if (tile->rows == 1 || setup->steps == NPUQ_ONE) {
         quantise_rows(setup, tile, npuq_convert_params(setup->kernels, &scale, 1, &converted[0]),
                       npuq_convert_params(setup->kernels, &offset, 1, &converted[1]), NPUQ_ONE);
     } else {
@@ -158,7 +158,7 @@ void npuq_quantise_by_column(const npuq_plan *plan, const npuq_tile *tile)
     const npuq_kernel_setup *setup = &plan->setup;
     const npuq_params scale = npuq_make_params(setup, tile, NPUQ_AFFINE_SCALE);
     const npuq_params offset = npuq_make_params(setup, tile, NPUQ_AFFINE_OFFSET);
-    const bool is_one = !offset.data || offset.stride == 0;
+    const bool is_one = setup->steps == NPUQ_SCALE_BY_COLUMN;
     float converted;
 
     const bool bf16 = setup->op == NPUQ_MUL && npuq_are_half_columns(setup, &scale);
@@ -170,7 +170,7 @@ void npuq_quantise_by_column(const npuq_plan *plan, const npuq_tile *tile)
                                                  : (const float *)(const void *)offset.data,
                                           NULL,
                                           NULL,
-                                          is_one ? NPUQ_SCALE_BY_COLUMN : NPUQ_BY_COLUMN,
+                                          setup->steps,
                                           0,
                                           bf16};
         const npuq_block block = npuq_make_block(setup, tile, true);

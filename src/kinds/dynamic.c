@@ -498,13 +498,13 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
     const npuq_tensor *group_index = tensors[NPUQ_DYNAMIC_GROUPS];
     const bool per_tensor = o->quant_mode == NPUQ_PER_TENSOR;
     npuq_dynamic_own *own = npuq_set_own(plan);
-    const npuq_along along = per_tensor && !tensors[SMOOTH] ? NPUQ_ALONG_NOTHING : NPUQ_ALONG_ROWS_OR_COLUMNS;
+    const npuq_steps steps = per_tensor && !tensors[SMOOTH] ? NPUQ_ONE : NPUQ_BY_ROW;
     npuq_status status;
 
     if ((group_index || !npuq_are_dense(arguments)) && (status = npuq_check_dynamic_values(arguments)) != NPUQ_OK) {
         return status;
     }
-    const bool is_empty = !npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUPS, NPUQ_MUL, along);
+    const bool is_empty = !npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUPS, NPUQ_MUL, steps);
 
     npuq_make_uint8_of_int8(&plan->setup);
     own->form = (uint8_t)o->form;
@@ -527,7 +527,7 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
             plan->area.space.extents[i] = 1;
         }
     }
-    npuq_finish_operands(plan, along == NPUQ_ALONG_NOTHING ? NPUQ_ANY_ORDER : NPUQ_KEEP_COLUMNS);
+    npuq_finish_operands(plan, steps == NPUQ_ONE ? NPUQ_ANY_ORDER : NPUQ_KEEP_COLUMNS);
 
     const size_t rows = npuq_count_plan_rows(plan);
     const size_t cols = npuq_count_plan_columns(plan);

@@ -226,13 +226,13 @@ npuq_status npuq_plan_from_integers(npuq_plan *plan, const npuq_arguments *argum
     const npuq_tensor *scale = tensors[NPUQ_INTEGERS_SCALE];
     const bool by_group = scale->ndim == 3;
     npuq_integers_own *own = npuq_set_own(plan);
-    const npuq_along along = !has_row_scale && !by_group && is_single(scale) && is_single(tensors[NPUQ_INTEGERS_ADDEND])
-                                 ? NPUQ_ALONG_NOTHING
-                                 : NPUQ_ALONG_ROWS_OR_COLUMNS;
+    const npuq_steps steps = !has_row_scale && !by_group && is_single(scale) && is_single(tensors[NPUQ_INTEGERS_ADDEND])
+                                 ? NPUQ_ONE
+                                 : NPUQ_BY_COLUMN;
 
     (void)options;
     own->words_have_offsets = false;
-    if (!npuq_start_plan(plan, arguments, NPUQ_INTEGERS_ROW_SCALE + 1, NPUQ_MUL, along)) {
+    if (!npuq_start_plan(plan, arguments, NPUQ_INTEGERS_ROW_SCALE + 1, NPUQ_MUL, steps)) {
         return NPUQ_OK;
     }
     add_columns(plan, arguments, NPUQ_INTEGERS_SCALE);
@@ -247,7 +247,7 @@ npuq_status npuq_plan_from_integers(npuq_plan *plan, const npuq_arguments *argum
     if (plan->way == NPUQ_ONE_TILE) {
         return NPUQ_OK;
     }
-    npuq_finish_operands(plan, along == NPUQ_ALONG_NOTHING ? NPUQ_ANY_ORDER : NPUQ_KEEP_COLUMNS);
+    npuq_finish_operands(plan, steps == NPUQ_ONE ? NPUQ_ANY_ORDER : NPUQ_KEEP_COLUMNS);
 
     const dequant_columns columns = find_columns(plan, npuq_find_column_params(plan, NPUQ_INTEGERS_SCALE),
                                                  npuq_find_column_params(plan, NPUQ_INTEGERS_ADDEND));

@@ -75,9 +75,9 @@ static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments,
     const int64_t columns = x->shape[x->ndim - 1];
     const int64_t block = o->block < columns ? o->block : columns;
     npuq_dynamic_own *own = npuq_set_own(plan);
-    const npuq_along along = columns > 0 && columns % block == 0 ? NPUQ_ALONG_ROWS_OR_COLUMNS : NPUQ_ALONG_OTHERS;
+    const npuq_steps steps = columns > 0 && columns % block == 0 ? NPUQ_BY_ROW : NPUQ_BY_OTHERS;
 
-    if (!npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUPS, NPUQ_MUL, along)) {
+    if (!npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUPS, NPUQ_MUL, steps)) {
         return NPUQ_OK;
     }
     npuq_make_uint8_of_int8(&plan->setup);

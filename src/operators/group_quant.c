@@ -41,7 +41,7 @@ static npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, c
         npuq_check_groups(arguments->signature->op, group_index, arguments->tensors[X]->shape[0]);
 
     (void)options;
-    if (status != NPUQ_OK || !npuq_start_plan(plan, arguments, GROUP_INDEX, NPUQ_MUL, NPUQ_ALONG_ROWS_OR_COLUMNS)) {
+    if (status != NPUQ_OK || !npuq_start_plan(plan, arguments, GROUP_INDEX, NPUQ_MUL, NPUQ_SCALE_BY_COLUMN)) {
         return status;
     }
     plan->groups = npuq_find_groups(group_index);

@@ -121,13 +121,12 @@ static inline NPUQ_INLINED npuq_status make_plan(npuq_plan *plan, const npuq_arg
     const npuq_tensor *x = arguments->tensors[X];
     const npuq_tensor *scales = arguments->tensors[SCALES];
     const int axis = find_axis(x, scales, o);
-    const npuq_along along = scales->shape[scales->ndim == 1 ? 0 : axis] == 1 ? NPUQ_ALONG_NOTHING
-                             : axis == x->ndim - 1                            ? NPUQ_ALONG_ROWS_OR_COLUMNS
-                                                                              : NPUQ_ALONG_OTHERS;
+    const npuq_steps by_column = arguments->tensors[ZERO_POINTS] ? NPUQ_BY_COLUMN : NPUQ_SCALE_BY_COLUMN;
+    npuq_steps steps = scales->shape[scales->ndim == 1 ? 0 : axis] == 1 ? NPUQ_ONE
+                       : axis == x->ndim - 1                            ? by_column
+                                                                        : NPUQ_BY_OTHERS;
 
-    bool by_column = along != NPUQ_ALONG_NOTHING;
-
-    if (!npuq_start_plan(plan, arguments, ZERO_POINTS + 1, o->div_mode ? NPUQ_DIV : NPUQ_MUL, along)) {
+    if (!npuq_start_plan(plan, arguments, ZERO_POINTS + 1, o->div_mode ? NPUQ_DIV : NPUQ_MUL, steps)) {
         return NPUQ_OK;
     }
     if (plan->way != NPUQ_IN_SPACE) {
@@ -140,17 +139,20 @@ static inline NPUQ_INLINED npuq_status make_plan(npuq_plan *plan, const npuq_arg
         add_along(plan, arguments, ZERO_POINTS, axis);
         npuq_normalise_space(space, NPUQ_ANY_ORDER);
         spread_short_runs(space);
-        by_column = space->run_columns > 1 || has_stride(space->strides[space->ndim - 1]);
+        steps = space->run_columns > 1 || has_stride(space->strides[space->ndim - 1]) ? by_column
+                : space->ndim > 1 && has_stride(space->strides[space->ndim - 2])      ? NPUQ_BY_ROW
+                                                                                      : NPUQ_ONE;
+        plan->setup.steps = (uint8_t)steps;
     }
-    plan->compute = by_column ? npuq_quantise_by_column : npuq_quantise_by_row;
+    plan->compute = steps > NPUQ_BY_ROW ? npuq_quantise_by_column : npuq_quantise_by_row;
     if (plan->way == NPUQ_ONE_TILE) {
         return NPUQ_OK;
     }
 
     const npuq_params scale = npuq_find_column_params(plan, SCALES);
     const npuq_params zero_point = npuq_find_column_params(plan, ZERO_POINTS);
-    const bool converts = by_column && ((scale.stride != 0 && npuq_needs_conversion(&scale)) ||
-                                        (zero_point.stride != 0 && npuq_needs_conversion(&zero_point)));
+    const bool converts = steps > NPUQ_BY_ROW && ((scale.stride != 0 && npuq_needs_conversion(&scale)) ||
+                                                  (zero_point.stride != 0 && npuq_needs_conversion(&zero_point)));
     npuq_cut_plan(plan, arguments, converts ? NPUQ_CONVERTING_UNIT : NPUQ_UNIT,
                   converts ? NPUQ_UNIT_COLUMNS : NPUQ_UNIT);
     return NPUQ_OK;

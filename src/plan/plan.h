@@ -41,9 +41,6 @@ typedef enum npuq_way {
     NPUQ_ONE_TILE  /* flat, and one tile of one unit is all there is to do */
 } npuq_way;
 
-/* The dimensions along which parameters change. With others than rows or columns, no call is flat. */
-typedef enum npuq_along { NPUQ_ALONG_NOTHING, NPUQ_ALONG_ROWS_OR_COLUMNS, NPUQ_ALONG_OTHERS } npuq_along;
-
 /* The work of a checked call, in units for any threads in any order. A plan may be copied: it has no pointer into
  * itself or to the caller's structures. Operands have the numbers of their arguments. */
 struct npuq_plan {
@@ -114,10 +111,11 @@ static inline int64_t npuq_find_small(const npuq_arguments *arguments)
 bool npuq_start_plan_space(npuq_plan *plan, const npuq_arguments *arguments, const npuq_tensor *elements);
 void npuq_choose_memory(npuq_plan *plan, size_t elements);
 
-/* Sets all of a plan but its units, with x and y as the only operands. Returns whether there are elements. Inlined,
- * with a constant number of operands: a small call's time would go into calls and loops. */
+/* Sets all of a plan but its units, with x and y as the only operands. Returns whether there are elements. Where
+ * parameters do not step, all elements are one row; where NPUQ_BY_OTHERS, no call is flat. Inlined, with a constant
+ * number of operands: a small call's time would go into calls and loops. */
 static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_arguments *arguments, int operands,
-                                                npuq_affine_op op, npuq_along along)
+                                                npuq_affine_op op, npuq_steps steps)
 {
     const npuq_tensor *const *tensors = arguments->tensors;
     const npuq_storage_word x_word = arguments->infos[NPUQ_AT_X]->word;
@@ -133,13 +131,14 @@ static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_argu
     plan->first_row = 0;
     setup->kernels = npuq_kernels();
     setup->op = (uint8_t)op;
+    setup->steps = (uint8_t)steps;
     setup->flip = 0;
     setup->f16_in_place = false;
     setup->words[NPUQ_AT_X] = x_word;
     setup->words[NPUQ_AT_Y] = y_word;
     setup->types[NPUQ_AT_X] = arguments->infos[NPUQ_AT_X]->type;
     setup->types[NPUQ_AT_Y] = arguments->infos[NPUQ_AT_Y]->type;
-    if (along == NPUQ_ALONG_OTHERS || !npuq_are_dense(arguments)) {
+    if (steps == NPUQ_BY_OTHERS || !npuq_are_dense(arguments)) {
         plan->way = NPUQ_IN_SPACE;
         return npuq_start_plan_space(plan, arguments, elements);
     }
@@ -147,13 +146,13 @@ static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_argu
     const size_t count = (size_t)arguments->counts[counted];
     size_t rows = 1;
 
-    for (int d = 0; d < elements->ndim - 1 && along != NPUQ_ALONG_NOTHING; d++) {
+    for (int d = 0; d < elements->ndim - 1 && steps != NPUQ_ONE; d++) {
         rows *= (size_t)elements->shape[d];
     }
     /* Written twice here: a copy of what was just written would wait for it. */
-    plan->units.cols = all->cols = along == NPUQ_ALONG_NOTHING ? count
-                                   : elements->ndim > 0        ? (size_t)elements->shape[elements->ndim - 1]
-                                                               : 1;
+    plan->units.cols = all->cols = steps == NPUQ_ONE    ? count
+                                   : elements->ndim > 0 ? (size_t)elements->shape[elements->ndim - 1]
+                                                        : 1;
     plan->units.rows = all->rows = rows;
     all->unit = 0;
     all->group_offsets = NULL;

@@ -28,11 +28,11 @@
 
 #ifdef TYPES_AT_RUN_TIME
 #define FOR_TYPES NOINLINE
-#define OF_SOURCE INLINE
+#define OF_STEPS  INLINE
 enum { AT_RUN_TIME = 1 };
 #else
 #define FOR_TYPES INLINE
-#define OF_SOURCE NOINLINE
+#define OF_STEPS  NOINLINE
 enum { AT_RUN_TIME = 0 };
 #endif
 

@@ -5,24 +5,19 @@
 
 #include "rows.h"
 
-typedef enum source {
-    BY_ROW,       /* scale and offset are one for the row */
-    BY_COLUMN,    /* scale for each column, offset for each or one */
-    BY_RUN,       /* scale for each run of columns, no offset */
-    BY_ROW_SMOOTH /* as BY_ROW, after a product with smooth for each column */
-} source;
+/* What a kernel's code is made for. */
+typedef struct quantise_spec {
+    npuq_steps steps; /* NPUQ_BY_ROW for NPUQ_ONE, too; NPUQ_BY_COLUMN for both by column; NPUQ_BY_RUN */
+    uint8_t y;        /* bytes: 8 of them are copied at once */
+    uint8_t x;
+    uint8_t op;
+    bool is_smooth; /* by row, after a product with smooth for each column */
+} quantise_spec;
 
 /* Whether two chunks at a time are faster, with x in the second-level cache. */
 #ifndef IN_PAIRS
-#define IN_PAIRS(FROM) false
+#define IN_PAIRS(SPEC) false
 #endif
-
-typedef struct quantise_spec {
-    source from;
-    npuq_type y;
-    npuq_type x;
-    npuq_affine_op op;
-} quantise_spec;
 
 /* Kernels load it in place of an absent offset. */
 static const float no_offset = 0.0f;
@@ -69,7 +64,7 @@ INLINE void assume_quantising(quantise_spec k)
 /* float16 scales of a product by column are always converted. */
 INLINE bool may_have_halves(quantise_spec k)
 {
-    return k.op == NPUQ_MUL && (k.x == NPUQ_TYPE_BFLOAT16 || (k.x == NPUQ_TYPE_FLOAT16 && k.from == BY_ROW_SMOOTH));
+    return k.op == NPUQ_MUL && (k.x == NPUQ_TYPE_BFLOAT16 || (k.x == NPUQ_TYPE_FLOAT16 && k.is_smooth));
 }
 
 /* Whether y has no -0. Then a sum with a zero gives the same y and may be made, or left out, where that is faster. */
@@ -103,16 +98,17 @@ INLINE quantise_parameters NPUQ_OF_KIND(load)(const void *call, size_t row)
 
     assume_quantising(c->k);
     const npuq_quant_params *all = c->all;
-    const bool by_row = c->k.from == BY_ROW || c->k.from == BY_ROW_SMOOTH;
+    const bool by_row = c->k.steps == NPUQ_BY_ROW;
     const size_t stride = all->steps == NPUQ_BY_ROW || all->steps == NPUQ_BY_COLUMN;
     const size_t of_row = all->steps == NPUQ_ONE ? 0 : row; /* a product takes longer, and the scale waits for it */
     const float row_scale = by_row ? ((const float *)all->scale)[of_row] : 0.0f;
     const float row_offset = *(by_row && all->offset ? &all->offset[of_row] : &no_offset);
-    const bool is_sum = by_row ? row_offset != 0.0f : c->k.from == BY_COLUMN && (stride != 0 || *c->offset != 0.0f);
+    const bool is_sum =
+        by_row ? row_offset != 0.0f : c->k.steps == NPUQ_BY_COLUMN && (stride != 0 || *c->offset != 0.0f);
     const vchunk scale = chunk_set(row_scale);
     const char *smooth = all->smooth;
 
-    if (c->k.from == BY_ROW_SMOOTH && all->smooth_offsets) {
+    if (c->k.is_smooth && all->smooth_offsets) {
         smooth += all->smooth_offsets[row];
     }
 
@@ -123,7 +119,7 @@ INLINE quantise_parameters NPUQ_OF_KIND(load)(const void *call, size_t row)
                                  .columns = may_have_halves(c->k) && all->half_columns ? c->k.x : NPUQ_TYPE_FLOAT32,
                                  .stride = stride,
                                  .run = all->run,
-                                 .inverse_run = c->k.from == BY_RUN ? invert_run(all->run) : 0,
+                                 .inverse_run = c->k.steps == NPUQ_BY_RUN ? invert_run(all->run) : 0,
                                  .flip = c->flip,
                                  .scale = scale,
                                  .offset = chunk_set(row_offset),
@@ -179,7 +175,7 @@ INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const r
     const char *x = r->x + (ptrdiff_t)row * r->x_stride + count_bytes(k.x, at);
     vchunk t = load_x_in_order(k.x, x, n, how == TAIL, unpack_order);
 
-    if (k.from == BY_ROW_SMOOTH) { /* whose rows share nothing */
+    if (k.is_smooth) { /* whose rows share nothing */
         t = chunk_mul(t, load_columns((column_scales){p->smooth, p->columns}, at, n, how == TAIL, unpack_order));
     }
     t = by_inverse                                               ? chunk_quotient(t, p->scale, p->inverse, how == EXACT)
@@ -207,20 +203,20 @@ INLINE store_check NPUQ_OF_KIND(columns)(const quantise_parameters *all, const r
     const bool tail = how == TAIL;
     const bool is_fast_store = how == FULL || how == STREAM;
     /* Whether parameters serve several chunks: in the cache, an inverse or another order pays only then. */
-    const bool is_shared = k.from != BY_COLUMN || count > 1;
+    const bool is_shared = k.steps != NPUQ_BY_COLUMN || count > 1;
     const bool unpack_order =
         is_fast_store && k.x == NPUQ_TYPE_BFLOAT16 && k.y != NPUQ_TYPE_INT32 && (is_shared || how == STREAM);
     const bool inverts = is_fast_store ? is_shared || (how == STREAM && may_share_streams(k))
-                                       : EXACT_QUOTIENT && how == EXACT && k.from == BY_ROW && p.invertible_scale;
+                                       : EXACT_QUOTIENT && how == EXACT && k.steps == NPUQ_BY_ROW && p.invertible_scale;
     const bool by_inverse = FAST_DIVIDE && k.op == NPUQ_DIV && inverts;
 
     /* From memory a sum costs nothing, and next to a division little: fewer cases are less code. */
-    p.adds = p.adds || (may_add_zero(k) && (how != FULL || (k.from == BY_COLUMN && k.op == NPUQ_DIV)));
+    p.adds = p.adds || (may_add_zero(k) && (how != FULL || (k.steps == NPUQ_BY_COLUMN && k.op == NPUQ_DIV)));
     p.flips = how != FULL || (!AT_RUN_TIME && p.flips);
-    if (k.from == BY_RUN) {
+    if (k.steps == NPUQ_BY_RUN) {
         p.scale = load_run_scales(&p, at, n, unpack_order);
     }
-    if (k.from == BY_COLUMN) {
+    if (k.steps == NPUQ_BY_COLUMN) {
         p.scale = load_columns((column_scales){p.scales, p.columns}, at, n, tail, unpack_order);
         if (p.adds) {
             p.offset = order_like_x(load_parameters(p.offsets + at * p.stride, n, tail), unpack_order);
@@ -247,9 +243,9 @@ INLINE traits NPUQ_OF_KIND(describe)(const quantise_parameters *p)
 {
     const quantise_spec k = p->k;
     /* Prefetching other rows was measured to gain nothing. */
-    const bool prefetches = k.x == NPUQ_TYPE_FLOAT32 && (k.from == BY_ROW || k.from == BY_RUN) && k.op == NPUQ_MUL;
+    const bool prefetches = k.x == NPUQ_TYPE_FLOAT32 && k.steps != NPUQ_BY_COLUMN && !k.is_smooth && k.op == NPUQ_MUL;
 
-    return (traits){npuq_word_of(k.x), npuq_word_of(k.y), false, IN_PAIRS(k.from) && k.op == NPUQ_MUL, prefetches};
+    return (traits){npuq_word_of(k.x), npuq_word_of(k.y), false, IN_PAIRS(k) && k.op == NPUQ_MUL, prefetches};
 }
 
 #include "driver.h"
@@ -258,7 +254,7 @@ INLINE traits NPUQ_OF_KIND(describe)(const quantise_parameters *p)
  * quantisation, does uint8 have a loop. Elsewhere uint8 takes the exact path. */
 INLINE bool flips_without_loop(const quantise_parameters *p)
 {
-    return may_flip(p->k) && p->flips && (AT_RUN_TIME || p->k.from == BY_COLUMN || p->adds);
+    return may_flip(p->k) && p->flips && (AT_RUN_TIME || p->k.steps == NPUQ_BY_COLUMN || p->adds);
 }
 
 INLINE size_t NPUQ_OF_KIND(run)(const quantise_parameters *p, const rows *r, size_t count, size_t at)
@@ -269,7 +265,7 @@ INLINE size_t NPUQ_OF_KIND(run)(const quantise_parameters *p, const rows *r, siz
         return NPUQ_OF_KIND(run_chunks)(p, r, count, at);
     }
     known.flips = false;
-    if (p->k.from != BY_COLUMN && !p->adds) {
+    if (p->k.steps != NPUQ_BY_COLUMN && !p->adds) {
         known.adds = false;
         if (may_flip(p->k) && p->flips) {
             known.flips = true;
@@ -285,16 +281,16 @@ FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const npuq_
 {
     const quantise_call call = {k, params, params->offset, b->flip};
     const quantise_call for_exact = call; /* the compiler knows that no store changes the other */
-    const bool stream = b->hints.from_memory && (k.from != BY_RUN || (uintptr_t)b->y % LINE == 0);
+    const bool stream = b->hints.from_memory && (k.steps != NPUQ_BY_RUN || (uintptr_t)b->y % LINE == 0);
     retry_state d = {STRIP, 0};
 
     assume_quantising(k);
-    assume(k.from != BY_COLUMN);
+    assume(k.steps != NPUQ_BY_COLUMN);
     for (size_t i = 0; i < b->rows; i++) {
         rows r = select_rows(b, i, &for_exact);
         const quantise_parameters p = NPUQ_OF_KIND(load)(&call, r.first);
         const size_t rest =
-            k.from == BY_RUN ? r.n % find_run_unit(p.run) : 0; /* the last chunk is not of whole units */
+            k.steps == NPUQ_BY_RUN ? r.n % find_run_unit(p.run) : 0; /* the last chunk is not of whole units */
         const bool fails = k.op == NPUQ_DIV ? FAST_DIVIDE && !p.invertible_scale : flips_without_loop(&p);
 
         r.n -= rest;
@@ -314,7 +310,7 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
     const bool has_one_offset = params->steps == NPUQ_SCALE_BY_COLUMN;
 
     assume_quantising(k);
-    assume(k.from == BY_COLUMN);
+    assume(k.steps == NPUQ_BY_COLUMN);
     /* Where a CPU reads fastest from one stream, rows of float32 share no loads of parameters that stay in the
      * first-level cache, unless x is there, too. Rows of halves share: their parameters are reordered. */
     const bool no_sharing = k.op == NPUQ_MUL && k.x == NPUQ_TYPE_FLOAT32 && b->hints.read_streams == 1 &&
@@ -358,34 +354,33 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
     }
 }
 
-INLINE source find_source(npuq_affine_op op, const npuq_quant_params *p)
-{
-    if (p->steps <= NPUQ_BY_ROW) {
-        return op == NPUQ_MUL && p->smooth ? BY_ROW_SMOOTH : BY_ROW;
-    }
-    return op == NPUQ_MUL && p->steps == NPUQ_BY_RUN ? BY_RUN : BY_COLUMN;
-}
-
-/* One function for each source: what one keeps on the stack would slow the others down. */
-#define BY_SOURCE(NAME, FROM, WAY, Y, X, OP)                                                                           \
-    OF_SOURCE void NPUQ_KERNEL(NAME, FROM)(const npuq_block *b, const npuq_quant_params *p)                            \
+/* One function for each way: what one keeps on the stack would slow the others down. */
+#define WITH_STEPS(NAME, WAY, DRIVER, STEPS, IS_SMOOTH, Y, X, OP)                                                      \
+    OF_STEPS void NPUQ_KERNEL(NAME, WAY)(const npuq_block *b, const npuq_quant_params *p)                              \
     {                                                                                                                  \
-        quantise_##WAY(b, (quantise_spec){FROM, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP}, p);                          \
+        quantise_##DRIVER(b, (quantise_spec){STEPS, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP, IS_SMOOTH}, p);           \
     }
 
 #define QUANTISER(OP, VERB, NAME, Y, X)                                                                                \
-    BY_SOURCE(VERB##_##NAME, BY_ROW, by_row, Y, X, OP)                                                                 \
-    BY_SOURCE(VERB##_##NAME, BY_ROW_SMOOTH, by_row, Y, X, OP)                                                          \
-    BY_SOURCE(VERB##_##NAME, BY_COLUMN, by_column, Y, X, OP)                                                           \
-    BY_SOURCE(VERB##_##NAME, BY_RUN, by_row, Y, X, OP)                                                                 \
+    WITH_STEPS(VERB##_##NAME, by_row, by_row, NPUQ_BY_ROW, false, Y, X, OP)                                            \
+    WITH_STEPS(VERB##_##NAME, by_row_smooth, by_row, NPUQ_BY_ROW, true, Y, X, OP)                                      \
+    WITH_STEPS(VERB##_##NAME, by_column, by_column, NPUQ_BY_COLUMN, false, Y, X, OP)                                   \
+    WITH_STEPS(VERB##_##NAME, by_run, by_row, NPUQ_BY_RUN, false, Y, X, OP)                                            \
     static void NPUQ_KERNEL(VERB, NAME)(const npuq_block *b, const void *params)                                       \
     {                                                                                                                  \
-        assert(npuq_is_valid_quant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP, params));                               \
-        switch (find_source(NPUQ_##OP, params)) {                                                                      \
-        case BY_ROW: NPUQ_KERNEL(VERB##_##NAME, BY_ROW)(b, params); break;                                             \
-        case BY_ROW_SMOOTH: NPUQ_KERNEL(VERB##_##NAME, BY_ROW_SMOOTH)(b, params); break;                               \
-        case BY_COLUMN: NPUQ_KERNEL(VERB##_##NAME, BY_COLUMN)(b, params); break;                                       \
-        case BY_RUN: NPUQ_KERNEL(VERB##_##NAME, BY_RUN)(b, params); break;                                             \
+        const npuq_quant_params *p = params;                                                                           \
+                                                                                                                       \
+        assert(npuq_is_valid_quant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP, p));                                    \
+        if (p->steps <= NPUQ_BY_ROW) {                                                                                 \
+            if (NPUQ_##OP == NPUQ_MUL && p->smooth) {                                                                  \
+                NPUQ_KERNEL(VERB##_##NAME, by_row_smooth)(b, p);                                                       \
+            } else {                                                                                                   \
+                NPUQ_KERNEL(VERB##_##NAME, by_row)(b, p);                                                              \
+            }                                                                                                          \
+        } else if (NPUQ_##OP == NPUQ_MUL && p->steps == NPUQ_BY_RUN) {                                                 \
+            NPUQ_KERNEL(VERB##_##NAME, by_run)(b, p);                                                                  \
+        } else {                                                                                                       \
+            NPUQ_KERNEL(VERB##_##NAME, by_column)(b, p);                                                               \
         }                                                                                                              \
     }
 #define PRODUCT(...)  QUANTISER(MUL, multiply, __VA_ARGS__)

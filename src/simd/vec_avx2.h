@@ -14,7 +14,7 @@ typedef __m256i vq;
 typedef __m128i vhalf;
 #include "vec.h"
 
-#define IN_PAIRS(FROM) ((FROM) != BY_COLUMN)
+#define IN_PAIRS(SPEC) ((SPEC).steps != NPUQ_BY_COLUMN)
 #define MM(NAME)       _mm256_##NAME
 #define SI(NAME)       _mm256_##NAME##_si256
 #define HI(NAME)       _mm_##NAME##_si128

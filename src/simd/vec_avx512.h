@@ -14,7 +14,7 @@ typedef __m512i vq;
 typedef __m256i vhalf;
 #include "vec.h"
 
-#define IN_PAIRS(FROM) ((FROM) == BY_ROW || (FROM) == BY_RUN)
+#define IN_PAIRS(SPEC) ((SPEC).steps != NPUQ_BY_COLUMN && !(SPEC).is_smooth)
 #define MM(NAME)       _mm512_##NAME
 #define SI(NAME)       _mm512_##NAME##_si512
 #define HI(NAME)       _mm256_##NAME##_si256

@@ -14,7 +14,7 @@
  *   has the words under that macro.
  * - TYPES_AT_RUN_TIME: one kernel of each kind tests the types of each chunk, except from integers. It has no
  *   non-temporal stores and takes rows one at a time: less code, for a fallback.
- * - IN_PAIRS(FROM): whether two chunks at a time are faster.
+ * - IN_PAIRS(SPEC): whether two chunks at a time are faster.
  */
 #include "../type.h"
 

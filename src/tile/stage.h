@@ -11,6 +11,7 @@ typedef struct npuq_kernel_setup {
     const npuq_row_kernels *kernels;
     uint8_t types[NPUQ_MOST_OPERANDS]; /* npuq_type */
     uint8_t op;                        /* npuq_affine_op */
+    uint8_t steps;                     /* npuq_steps */
     npuq_storage_word words[2];        /* of x and of y */
     npuq_memory_plan memory;
     uint8_t flip;      /* of blocks */
