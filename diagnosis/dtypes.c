@@ -2,10 +2,11 @@
 #include "dtypes.h"
 
 #include <assert.h>
+#include <math.h>
 #include <ref/npuq_ref_element.h>
 #include <string.h>
 
-#define ROW(NAME, name, row, number, KIND, bits, log2_elements, stored, mantissa, least, most, DMAX)                   \
+#define ROW(NAME, name, row, number, KIND, bits, log2_elements, stored, mantissa, bias, zeros, least, most, DMAX)      \
     {NPUQ_##NAME, 1U << DTYPE_##NAME, #name, #stored, KIND_##KIND, bits, log2_elements, mantissa, least, most, DMAX},
 const struct dtype dtypes[DTYPES] = {EACH_TYPE(ROW)};
 
@@ -97,16 +98,33 @@ void dtype_store(npuq_dtype dtype, void *data, size_t i, uint64_t bits)
 
 /* ---- values ----------------------------------------------------------------------------------------------------- */
 
+/* A NaN is beyond infinity, which is next to the largest value. */
+static int64_t order_of_tapered(uint8_t code)
+{
+    const float value = npuq_ref_hifloat8(code);
+    int64_t order = 0;
+
+    for (int size = 0; size < 0x80; size++) {
+        order += !(npuq_ref_hifloat8((uint8_t)size) >= fabsf(value));
+    }
+    return value < 0 ? -order : order;
+}
+
 int64_t dtype_order(npuq_dtype dtype, uint64_t bits)
 {
     const struct dtype *type = dtype_of(dtype);
     const uint64_t sign = (uint64_t)1 << (type->bits - 1);
 
     switch (type->kind) {
-    case KIND_FLOAT: return bits & sign ? -(int64_t)(bits - sign) : (int64_t)bits;
-    case KIND_UNSIGNED: return (int64_t)bits;
-    default: return (int64_t)((bits ^ sign) - sign);
+    case KIND_FLOAT:
+    case KIND_SMALL_FLOAT: return bits & sign ? -(int64_t)(bits - sign) : (int64_t)bits;
+    case KIND_TAPERED_FLOAT: return order_of_tapered((uint8_t)bits);
+    case KIND_UNSIGNED:
+    case KIND_EXPONENT: return (int64_t)bits;
+    case KIND_SIGNED:
+    case KIND_WORD: break;
     }
+    return (int64_t)((bits ^ sign) - sign);
 }
 
 uint64_t dtype_distance(npuq_dtype dtype, uint64_t a, uint64_t b)

@@ -11,8 +11,16 @@
 enum { EACH_TYPE(POSITION) DTYPES };
 #undef POSITION
 
-/* Words are those of trans_quant_param, and indices. They are not compared as numbers. */
-enum dtype_kind { KIND_FLOAT, KIND_SIGNED, KIND_UNSIGNED, KIND_WORD };
+/* Those of types.def. */
+enum dtype_kind {
+    KIND_FLOAT,
+    KIND_SIGNED,
+    KIND_UNSIGNED,
+    KIND_SMALL_FLOAT,
+    KIND_TAPERED_FLOAT,
+    KIND_EXPONENT,
+    KIND_WORD
+};
 
 struct dtype {
     npuq_dtype dtype;
@@ -23,7 +31,7 @@ struct dtype {
     int bits;        /* of a value */
     int log2_values; /* of how many values an element holds: eight in a quint4x2 word */
     int fraction;    /* of a floating-point type: bits of the significand that are stored */
-    double low;      /* of an integer: the range */
+    double low;      /* of an integer or a small float: the range */
     double high;
     double dmax; /* what dynamic quantisation makes of the largest magnitude */
 };

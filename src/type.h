@@ -22,25 +22,38 @@ typedef enum npuq_type { EACH_TYPE(NPUQ_NUMBER) } npuq_type;
 #define NPUQ_SET(TYPES)    (0u TYPES_##TYPES(NPUQ_OR_TYPE))
 
 /* Comparisons and not a set: from them, a compiler concludes what a type can be. */
-#define NPUQ_FLOAT                                        true
-#define NPUQ_SIGNED                                       false
-#define NPUQ_UNSIGNED                                     false
-#define NPUQ_WORD                                         false
-#define NPUQ_OR_FLOAT(NAME, name, row, number, KIND, ...) || (NPUQ_##KIND && type == NPUQ_TYPE_##NAME)
+enum {
+    NPUQ_KIND_FLOAT = 1,
+    NPUQ_KIND_SIGNED = 2,
+    NPUQ_KIND_UNSIGNED = 4,
+    NPUQ_KIND_SMALL_FLOAT = 8,
+    NPUQ_KIND_TAPERED_FLOAT = 16,
+    NPUQ_KIND_EXPONENT = 32,
+    NPUQ_KIND_WORD = 64
+};
+#define NPUQ_OR_IN_KINDS(NAME, name, row, number, KIND, ...) || ((NPUQ_KIND_##KIND & kinds) && type == NPUQ_TYPE_##NAME)
 static inline bool npuq_is_float(npuq_type type)
 {
-    return false EACH_TYPE(NPUQ_OR_FLOAT);
+    enum { kinds = NPUQ_KIND_FLOAT };
+
+    return false EACH_TYPE(NPUQ_OR_IN_KINDS);
 }
 
 static inline bool npuq_is_integer(npuq_type type)
 {
-    return !npuq_is_float(type);
+    enum { kinds = NPUQ_KIND_SIGNED | NPUQ_KIND_UNSIGNED };
+
+    return false EACH_TYPE(NPUQ_OR_IN_KINDS);
 }
-#undef NPUQ_FLOAT
-#undef NPUQ_SIGNED
-#undef NPUQ_UNSIGNED
-#undef NPUQ_WORD
-#undef NPUQ_OR_FLOAT
+
+/* To which results are rounded. */
+static inline bool npuq_is_small_float(npuq_type type)
+{
+    enum { kinds = NPUQ_KIND_SMALL_FLOAT | NPUQ_KIND_TAPERED_FLOAT };
+
+    return false EACH_TYPE(NPUQ_OR_IN_KINDS);
+}
+#undef NPUQ_OR_IN_KINDS
 
 /* What shape and strides count: an element, or several in a word. */
 typedef struct npuq_storage_word {
@@ -88,8 +101,9 @@ static inline unsigned npuq_bits_of(npuq_type type)
     return of_types[type];
 }
 
-/* The range of an integer type, and DMAX. */
+/* The range of an integer or a small float, and DMAX. */
 typedef struct npuq_limits {
+    float most;
     float steps; /* from the least to the most */
     float dmax;
     float one_in_dmax;
@@ -97,10 +111,28 @@ typedef struct npuq_limits {
 
 static inline npuq_limits npuq_limits_of(npuq_type type)
 {
-#define NPUQ_LIMITS(NAME, name, row, number, KIND, bits, log2_elements, stored, mantissa, least, most, DMAX)           \
-    {(float)(most) - (float)(least), (DMAX), (DMAX) ? 1.0f / (DMAX) : 0.0f},
+#define NPUQ_LIMITS(NAME, name, row, number, KIND, bits, log2_elements, stored, mantissa, bias, zeros, least, most,    \
+                    DMAX)                                                                                              \
+    {(float)(most), (float)(most) - (float)(least), (DMAX), (DMAX) ? 1.0f / (DMAX) : 0.0f},
     static const npuq_limits of_types[] = {EACH_TYPE(NPUQ_LIMITS)};
 #undef NPUQ_LIMITS
+
+    return of_types[type];
+}
+
+/* Where the bits of a floating-point type are, and what they mean. */
+typedef struct npuq_float_form {
+    uint8_t mantissa; /* bits */
+    uint8_t bias;
+    bool has_minus_zero;
+} npuq_float_form;
+
+static inline npuq_float_form npuq_float_form_of(npuq_type type)
+{
+#define NPUQ_FORM(NAME, name, row, number, KIND, bits, log2_elements, stored, mantissa, bias, zeros, ...)              \
+    {mantissa, bias, (zeros) == 2},
+    static const npuq_float_form of_types[] = {EACH_TYPE(NPUQ_FORM)};
+#undef NPUQ_FORM
 
     return of_types[type];
 }

@@ -29,7 +29,7 @@ static inline size_t test_size(npuq_dtype dtype)
 
 static inline bool test_is_float(npuq_dtype dtype)
 {
-    enum { FLOAT, SIGNED, UNSIGNED, WORD };
+    enum { FLOAT, SIGNED, UNSIGNED, SMALL_FLOAT, TAPERED_FLOAT, EXPONENT, WORD };
 #define KIND_OF(NAME, name, row, number, KIND, ...)                                                                    \
     case NPUQ_##NAME: return KIND == FLOAT;
 

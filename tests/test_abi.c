@@ -77,6 +77,12 @@ ENUMERATION(npuq_dtype)
         IS(NPUQ_INT64, 9);
         IS(NPUQ_UINT64, 10);
         IS(NPUQ_BFLOAT16, 27);
+        IS(NPUQ_HIFLOAT8, 34);
+        IS(NPUQ_FLOAT8_E5M2, 35);
+        IS(NPUQ_FLOAT8_E4M3FN, 36);
+        IS(NPUQ_FLOAT8_E8M0, 37);
+        IS(NPUQ_FLOAT4_E2M1, 40);
+        IS(NPUQ_FLOAT4_E1M2, 41);
         IS(NPUQ_QUINT4X2, 256);
     }
 }

@@ -111,9 +111,21 @@ static const struct {
     size_t size;
     const char *name, *word;
 } all_dtypes[] = {
-    {NPUQ_FLOAT32, 4, "FLOAT32", "f32"}, {NPUQ_FLOAT16, 2, "FLOAT16", "f16"}, {NPUQ_BFLOAT16, 2, "BFLOAT16", "bf16"},
-    {NPUQ_INT8, 1, "INT8", "i8"},        {NPUQ_UINT8, 1, "UINT8", "u8"},      {NPUQ_INT32, 4, "INT32", "i32"},
-    {NPUQ_INT64, 8, "INT64", "i64"},     {NPUQ_UINT64, 8, "UINT64", "u64"},   {NPUQ_QUINT4X2, 4, "QUINT4X2", "u4x8"},
+    {NPUQ_FLOAT32, 4, "FLOAT32", "f32"},
+    {NPUQ_FLOAT16, 2, "FLOAT16", "f16"},
+    {NPUQ_BFLOAT16, 2, "BFLOAT16", "bf16"},
+    {NPUQ_INT8, 1, "INT8", "i8"},
+    {NPUQ_UINT8, 1, "UINT8", "u8"},
+    {NPUQ_INT32, 4, "INT32", "i32"},
+    {NPUQ_INT64, 8, "INT64", "i64"},
+    {NPUQ_UINT64, 8, "UINT64", "u64"},
+    {NPUQ_QUINT4X2, 4, "QUINT4X2", "u4x8"},
+    {NPUQ_HIFLOAT8, 1, "HIFLOAT8", "hif8"},
+    {NPUQ_FLOAT8_E5M2, 1, "FLOAT8_E5M2", "e5m2"},
+    {NPUQ_FLOAT8_E4M3FN, 1, "FLOAT8_E4M3FN", "e4m3fn"},
+    {NPUQ_FLOAT8_E8M0, 1, "FLOAT8_E8M0", "e8m0"},
+    {NPUQ_FLOAT4_E2M1, 1, "FLOAT4_E2M1", "e2m1"},
+    {NPUQ_FLOAT4_E1M2, 1, "FLOAT4_E1M2", "e1m2"},
 };
 
 /* The bits of a word that requant ignores: 63..47 and 12..0; to FLOAT16 also 46..37. */

@@ -444,8 +444,7 @@ static void test_all_packs(void **unused)
 
 typedef struct cast {
     const char *name;
-    bool is_hifloat8; /* then dtype means nothing */
-    npuq_ref_small_dtype dtype;
+    npuq_ref_dtype dtype;
     npuq_ref_rounding rounding;
     int fraction; /* bits */
     int least;    /* exponent */
@@ -453,15 +452,15 @@ typedef struct cast {
 } cast;
 
 static const cast casts[] = {
-    {"e5m2", false, NPUQ_REF_FLOAT8_E5M2, NPUQ_REF_RINT, 2, -14, 57344},
-    {"e4m3fn", false, NPUQ_REF_FLOAT8_E4M3FN, NPUQ_REF_RINT, 3, -6, 448},
-    {"hifloat8", true, (npuq_ref_small_dtype)0, NPUQ_REF_ROUND, 0, -22, 32768},
-    {"e2m1, rint", false, NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_RINT, 1, 0, 6},
-    {"e2m1, round", false, NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_ROUND, 1, 0, 6},
-    {"e2m1, floor", false, NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_FLOOR, 1, 0, 6},
-    {"e1m2, rint", false, NPUQ_REF_FLOAT4_E1M2, NPUQ_REF_RINT, 2, 0, 1.75},
-    {"e1m2, round", false, NPUQ_REF_FLOAT4_E1M2, NPUQ_REF_ROUND, 2, 0, 1.75},
-    {"e1m2, floor", false, NPUQ_REF_FLOAT4_E1M2, NPUQ_REF_FLOOR, 2, 0, 1.75},
+    {"e5m2", NPUQ_REF_FLOAT8_E5M2, NPUQ_REF_RINT, 2, -14, 57344},
+    {"e4m3fn", NPUQ_REF_FLOAT8_E4M3FN, NPUQ_REF_RINT, 3, -6, 448},
+    {"hifloat8", NPUQ_REF_HIFLOAT8, NPUQ_REF_ROUND, 0, -22, 32768},
+    {"e2m1, rint", NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_RINT, 1, 0, 6},
+    {"e2m1, round", NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_ROUND, 1, 0, 6},
+    {"e2m1, floor", NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_FLOOR, 1, 0, 6},
+    {"e1m2, rint", NPUQ_REF_FLOAT4_E1M2, NPUQ_REF_RINT, 2, 0, 1.75},
+    {"e1m2, round", NPUQ_REF_FLOAT4_E1M2, NPUQ_REF_ROUND, 2, 0, 1.75},
+    {"e1m2, floor", NPUQ_REF_FLOAT4_E1M2, NPUQ_REF_FLOOR, 2, 0, 1.75},
 };
 
 static double round_as(double t, npuq_ref_rounding rounding)
@@ -478,23 +477,24 @@ static void check_casts(const void *argument, uint32_t block, void *memory, bloc
     const int exponent = of_block < c->least ? c->least : of_block > most ? most : of_block;
     const int size = abs(exponent);
     const int of_hifloat8 = size <= 3 ? 3 : size <= 7 ? 2 : size <= 15 ? 1 : 0;
-    const double step = ldexp(1.0, exponent - (c->is_hifloat8 ? of_hifloat8 : c->fraction));
+    const double step = ldexp(1.0, exponent - (c->dtype == NPUQ_REF_HIFLOAT8 ? of_hifloat8 : c->fraction));
 
     (void)memory;
     for (uint32_t i = 0; i < BLOCK; i++) {
         const float t = npuq_ref_from_bits(block << 16 | i);
-        const double rounded = round_as((double)t / step, c->rounding) * step + (c->is_hifloat8 ? 0.0 : -0.0);
+        const double rounded =
+            round_as((double)t / step, c->rounding) * step + (c->dtype == NPUQ_REF_HIFLOAT8 ? 0.0 : -0.0);
         const double expected = isnan(t)                ? 0.0
                                 : rounded > c->largest  ? c->largest
                                 : rounded < -c->largest ? -c->largest
                                                         : rounded;
-        const uint8_t code =
-            c->is_hifloat8 ? npuq_ref_to_hifloat8(t) : npuq_ref_to_small_float(c->dtype, t, c->rounding);
-        const float got = c->is_hifloat8 ? npuq_ref_hifloat8(code) : npuq_ref_small_float(c->dtype, code);
+        const uint8_t codes[4] = {c->dtype == NPUQ_REF_HIFLOAT8 ? npuq_ref_to_hifloat8(t)
+                                                                : npuq_ref_to_small_float(c->dtype, t, c->rounding)};
+        const float got = npuq_ref_load(codes, c->dtype, 0); /* there is room for any type */
 
         if (npuq_ref_to_bits(got) != npuq_ref_to_bits((float)expected)) {
             (void)snprintf(difference->text, sizeof difference->text, "%s of %08x: %02X, which is %a, not %a", c->name,
-                           npuq_ref_to_bits(t), code, (double)got, expected);
+                           npuq_ref_to_bits(t), codes[0], (double)got, expected);
             return;
         }
     }

@@ -251,8 +251,13 @@ static void try_load(load *word, npuq_type type, bool raw, bool tail)
     }                                                                                                                  \
     TRY(NAME, try_load(run_##NAME, NPUQ_TYPE_##DTYPE, RAW, TAILS))
 
-#define TRY_LOAD_OF(NAME, name, row, ...)                                                                              \
+#define TRY_LOAD_FLOAT(NAME, row)                                                                                      \
     TRY_LOAD(chunk_load_##row, vchunk, NAME, NPUQ_REF_##NAME == NPUQ_REF_FLOAT32, false, p)
+#define TRY_LOAD_SIGNED                 TRY_LOAD_FLOAT
+#define TRY_LOAD_UNSIGNED               TRY_LOAD_FLOAT
+#define TRY_LOAD_SMALL_FLOAT(NAME, row) /* no kernel loads them */
+#define TRY_LOAD_TAPERED_FLOAT(NAME, row)
+#define TRY_LOAD_OF(NAME, name, row, number, KIND, ...) TRY_LOAD_##KIND(NAME, row)
 EACH_ROW_TYPE(TRY_LOAD_OF)
 TRY_LOAD(chunk_of_ints, vchunk, INT32, false, false, chunk_load_ints(p))
 TRY_LOAD(chunk_load_halves, hchunk, FLOAT16, true, false, p)

@@ -88,7 +88,8 @@ extern "C" {
 /** @defgroup api_tensors Tensors
  *  @{ */
 
-/** Element type of a tensor. All but the last have the values of Ascend's aclDataType. */
+/** Element type of a tensor. All but the last have the values of Ascend's aclDataType. No operator takes the types of 8
+ *  and 4 bits from HIFLOAT8 to FLOAT4_E1M2 yet. */
 typedef enum npuq_dtype {
     NPUQ_FLOAT32 = 0,   /**< IEEE binary32, 4 bytes */
     NPUQ_FLOAT16 = 1,   /**< IEEE binary16, 2 bytes */
@@ -98,6 +99,22 @@ typedef enum npuq_dtype {
     NPUQ_INT64 = 9,     /**< 8 bytes */
     NPUQ_UINT64 = 10,   /**< 8 bytes */
     NPUQ_BFLOAT16 = 27, /**< the upper half of a binary32, 2 bytes */
+    /** 8 bits. Below the sign, a prefix tells how many bits the exponent and the mantissa have. Its largest value is
+     *  32768. A result saturates; NaN and -0 become 0. */
+    NPUQ_HIFLOAT8 = 34,
+    /** 8 bits: sign, 5 of the exponent (bias 15), 2 of the mantissa. Its largest value is 57344. A result saturates;
+     * NaN becomes 0. */
+    NPUQ_FLOAT8_E5M2 = 35,
+    /** 8 bits: sign, 4 of the exponent (bias 7), 3 of the mantissa. Its largest value is 448, and it has no infinity. A
+     *  result saturates; NaN becomes 0. */
+    NPUQ_FLOAT8_E4M3FN = 36,
+    NPUQ_FLOAT8_E8M0 = 37, /**< 8 bits without a sign: code b is 2^(b - 127), and 0xFF is NaN */
+    /** 4 bits: sign, 2 of the exponent (bias 1), 1 of the mantissa. Its largest value is 6. A result saturates; NaN
+     *  becomes 0. Two in a byte, the even element in the low half. Shape and strides count bytes. */
+    NPUQ_FLOAT4_E2M1 = 40,
+    /** 4 bits: sign, 1 of the exponent (bias 1), 2 of the mantissa. Its largest value is 1.75. Otherwise as
+     *  NPUQ_FLOAT4_E2M1. */
+    NPUQ_FLOAT4_E1M2 = 41,
     /** Eight signed 4-bit integers in one int32 word, two's complement: element 8k+i is bits 4i..4i+3 of word k, on
      *  big-endian hosts too. Shape and strides count words, so a row has a multiple of 8 elements. */
     NPUQ_QUINT4X2 = 256
@@ -113,7 +130,8 @@ struct npuq_enum_size {
 #endif
 /** @endcond */
 
-/** Bytes of the unit that shape and strides count: an element, or a word for NPUQ_QUINT4X2. 0 for any other value. */
+/** Bytes of the unit that shape and strides count: an element, a word for NPUQ_QUINT4X2, or a byte for NPUQ_FLOAT4_E2M1
+ *  and NPUQ_FLOAT4_E1M2. 0 for any other value. */
 NPUQ_API size_t npuq_dtype_size(npuq_dtype dtype);
 
 /** "FLOAT32", "QUINT4X2" and so on; "unknown" for any other value. Never null. */

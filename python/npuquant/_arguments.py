@@ -7,7 +7,8 @@ import inspect
 import operator
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple, TypeVar, cast
 
-from npuquant_facts.dtypes import FLOATS, TYPES
+from npuquant_facts.dtypes import FLOATS
+from npuquant_facts.operators import TAKEN
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
@@ -60,7 +61,7 @@ def names_operator(function: _Function, name: str = "") -> _Function:
 
 
 #: The types of the operators' arrays and tensors, by their names in NumPy and PyTorch.
-_IMPLEMENTED = {name for kind in TYPES.values() if kind.elements == 1 for name in (kind.name, kind.stored)}
+_IMPLEMENTED = {name for kind in TAKEN.values() if kind.elements == 1 for name in (kind.name, kind.stored)}
 # How messages name a type that NumPy does not have.
 BFLOAT16 = "bfloat16 (or its bits as uint16)"
 

@@ -173,11 +173,17 @@ static bool take_buffer(const char *name, const Py_buffer *buffer, npuq_tensor *
 
 enum { IS_CPU, DTYPE, IS_NEG, SHAPE, STRIDE, DATA_PTR, ATTRIBUTES };
 
+#define OR_DTYPE(NAME)                         | 1 << DTYPE_##NAME
+#define OR_TYPES(name, NAME, ROLE, TYPES, ...) TYPES_##TYPES(OR_DTYPE)
+#define NO_TYPES(...)
+#define TYPES_OF(name, NAME, EXECUTOR) ARGUMENTS_##name(OR_TYPES, OR_TYPES, OR_TYPES, OR_TYPES, NO_TYPES)
+enum { TAKEN = 0 EACH_OPERATOR(TYPES_OF) }; /* the types that some operator takes or makes */
+
 /* Null until bind_torch() finds them. */
 static struct {
     PyObject *tensor;                 /* torch.Tensor */
     PyObject *parameter;              /* torch.nn.Parameter, a tensor in a module */
-    PyObject *types[DTYPES];          /* null where PyTorch has no tensors of the type */
+    PyObject *types[DTYPES];          /* null where PyTorch has no tensors of the type, or no operator takes it */
     PyObject *attributes[ATTRIBUTES]; /* the descriptors of torch.Tensor */
 } torch;
 
@@ -329,7 +335,8 @@ static PyObject *bind_torch(PyObject *module, PyObject *from)
         Py_XSETREF(torch.attributes[n], PyObject_GetAttrString(torch.tensor, names[n]));
     }
     for (int type = 0; type < DTYPES && !PyErr_Occurred(); type++) {
-        const bool has_tensors = dtypes[type].log2_values == 0 && PyObject_HasAttrString(from, dtypes[type].name);
+        const bool has_tensors = (TAKEN >> type & 1) != 0 && dtypes[type].log2_values == 0 &&
+                                 PyObject_HasAttrString(from, dtypes[type].name);
         Py_XSETREF(torch.types[type], has_tensors ? PyObject_GetAttrString(from, dtypes[type].name) : NULL);
     }
     if (PyErr_Occurred()) {

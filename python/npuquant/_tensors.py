@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Protocol,
 import numpy as np
 
 from npuquant_facts.dtypes import TYPES, Type
-from npuquant_facts.operators import OPERATORS, extents
+from npuquant_facts.operators import OPERATORS, TAKEN, extents
 
 from . import _native
 from ._arguments import BFLOAT16, ArgumentError, ArgumentTypeError, listed, shown, unless_implemented
@@ -45,7 +45,7 @@ class Result(NamedTuple):
 
 Results = Dict[Any, Result]
 _NAMED: Results = {name: Result(name, np.dtype(kind.stored), kind.number, kind.elements)
-                   for name, kind in TYPES.items()}
+                   for name, kind in TAKEN.items()}
 #: Of the type of an array; uint16 has the bits of bfloat16.
 NAMES = {result.dtype: name for name, result in _NAMED.items() if result.elements == 1}
 # The numbers of PyTorch's scalar types, which torch_npu takes too: dst_type of npu_dynamic_quant_asymmetric() is one in
@@ -66,8 +66,8 @@ DEVICE_TYPES = {
 }
 
 
-_FLOAT8 = ("hifloat8", "float8_e5m2", "float8_e4m3fn")
-FLOAT4 = ("float4_e2m1fn_x2", "float4_e1m2fn_x2")  # two in a byte
+_FLOAT8, FLOAT4 = ([name for name, kind in TYPES.items() if kind.is_small_float and kind.bits == bits]
+                   for bits in (8, 4))
 _ELSEWHERE = {*_NUMBERS.values(), *DEVICE_TYPES.values()} - {*_NAMED, "int4", "qint8", "quint8", "qint32"}
 
 

@@ -12,7 +12,7 @@ from typing import AbstractSet, Any, Callable, List, Mapping, NamedTuple, NoRetu
 
 from npuquant_facts import VERSION
 from npuquant_facts import operators as facts
-from npuquant_facts.dtypes import FLOATS, TYPES
+from npuquant_facts.dtypes import FLOATS
 
 from . import checks
 from .errors import CommandError
@@ -496,8 +496,8 @@ def read_types(row: Row, inputs: Sequence[str], text: str) -> List[Tuple[str, ob
         name = read_input(inputs, name)
         if not equals:
             raise argparse.ArgumentTypeError(f"no type given for {name}; expected {name}=TYPE")
-        if dtype not in (*TYPES, "int4"):
-            expected = ", ".join(name for name in TYPES if TYPES[name].elements == 1)
+        if dtype not in (*facts.TAKEN, "int4"):
+            expected = ", ".join(name for name in facts.TAKEN if facts.TAKEN[name].elements == 1)
             raise argparse.ArgumentTypeError(
                 f"{name}: there is no type '{dtype}'; expected {expected} or quint4x2 (int4)")
         types.append((name, MEANINGS.get(dtype, dtype)))

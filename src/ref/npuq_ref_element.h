@@ -19,7 +19,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Element types, numbered as in Ascend's aclDataType; QUINT4X2 is eight int4 in an int32 word. */
+/* Element types, numbered as in Ascend's aclDataType; QUINT4X2 is eight int4 in an int32 word. FLOAT4 are two in a
+ * byte. */
 typedef enum npuq_ref_dtype {
     NPUQ_REF_FLOAT32 = 0,
     NPUQ_REF_FLOAT16 = 1,
@@ -27,6 +28,12 @@ typedef enum npuq_ref_dtype {
     NPUQ_REF_INT32 = 3,
     NPUQ_REF_UINT8 = 4,
     NPUQ_REF_BFLOAT16 = 27,
+    NPUQ_REF_HIFLOAT8 = 34,
+    NPUQ_REF_FLOAT8_E5M2 = 35,
+    NPUQ_REF_FLOAT8_E4M3FN = 36,
+    NPUQ_REF_FLOAT8_E8M0 = 37,
+    NPUQ_REF_FLOAT4_E2M1 = 40,
+    NPUQ_REF_FLOAT4_E1M2 = 41,
     NPUQ_REF_QUINT4X2 = 256
 } npuq_ref_dtype;
 
@@ -136,20 +143,14 @@ static inline float npuq_ref_power(int32_t exponent)
     return npuq_ref_from_bits((uint32_t)(exponent + 127) << 23);
 }
 
-/* The types with 8 or 4 bits of sign, exponent and fraction: DO(NAME, number, bits, fraction, bias, largest). These are
- * the bits of an element and of its fraction, the exponent's bias, and the largest finite value. Exponent field 0 holds
+/* The types with 8 or 4 bits of sign, exponent and fraction: DO(NAME, bits, fraction, bias, largest). These are the
+ * bits of an element and of its fraction, the exponent's bias, and the largest finite value. Exponent field 0 holds
  * zeros and subnormals. Beyond the largest value a fraction of 0 is an infinity, and any other is NaN. */
 #define NPUQ_REF_EACH_SMALL_FLOAT(DO)                                                                                  \
-    DO(FLOAT8_E5M2, 35, 8, 2, 15, 57344.0f)                                                                            \
-    DO(FLOAT8_E4M3FN, 36, 8, 3, 7, 448.0f)                                                                             \
-    DO(FLOAT4_E2M1, 40, 4, 1, 1, 6.0f)                                                                                 \
-    DO(FLOAT4_E1M2, 41, 4, 2, 1, 1.75f)
-
-typedef enum npuq_ref_small_dtype {
-#define NPUQ_REF_NUMBER(NAME, number, bits, fraction, bias, largest) NPUQ_REF_##NAME = number,
-    NPUQ_REF_EACH_SMALL_FLOAT(NPUQ_REF_NUMBER)
-#undef NPUQ_REF_NUMBER
-} npuq_ref_small_dtype;
+    DO(FLOAT8_E5M2, 8, 2, 15, 57344.0f)                                                                                \
+    DO(FLOAT8_E4M3FN, 8, 3, 7, 448.0f)                                                                                 \
+    DO(FLOAT4_E2M1, 4, 1, 1, 6.0f)                                                                                     \
+    DO(FLOAT4_E1M2, 4, 2, 1, 1.75f)
 
 typedef struct npuq_ref_small_facts {
     int32_t bits;
@@ -158,24 +159,24 @@ typedef struct npuq_ref_small_facts {
     float largest;
 } npuq_ref_small_facts;
 
-static inline npuq_ref_small_facts npuq_ref_small_facts_of(npuq_ref_small_dtype dtype)
+static inline npuq_ref_small_facts npuq_ref_small_facts_of(npuq_ref_dtype dtype)
 {
     const npuq_ref_small_facts none = {0, 0, 0, 0.0f};
 
     switch (dtype) {
-#define NPUQ_REF_CASE(NAME, number, bits, fraction, bias, largest)                                                     \
+#define NPUQ_REF_CASE(NAME, bits, fraction, bias, largest)                                                             \
     case NPUQ_REF_##NAME: {                                                                                            \
         const npuq_ref_small_facts facts = {bits, fraction, bias, largest};                                            \
         return facts;                                                                                                  \
     }
         NPUQ_REF_EACH_SMALL_FLOAT(NPUQ_REF_CASE)
 #undef NPUQ_REF_CASE
+    default: return none; /* of a type with other fields */
     }
-    return none;
 }
 
 /* The value of a code. Every NaN is 0x7FC00000. */
-static inline float npuq_ref_small_float(npuq_ref_small_dtype dtype, uint8_t code)
+static inline float npuq_ref_small_float(npuq_ref_dtype dtype, uint8_t code)
 {
     const npuq_ref_small_facts of = npuq_ref_small_facts_of(dtype);
     const uint32_t sign = (uint32_t)code >> (of.bits - 1) << 31;
@@ -280,6 +281,12 @@ static inline float npuq_ref_load(const void *array, npuq_ref_dtype dtype, size_
     case NPUQ_REF_UINT8: return (float)((const uint8_t *)array)[i];
     case NPUQ_REF_INT32: return npuq_ref_int32(((const int32_t *)array)[i]);
     case NPUQ_REF_QUINT4X2: return (float)npuq_ref_int4(((const uint32_t *)array)[i / 8], (unsigned)(i % 8));
+    case NPUQ_REF_FLOAT8_E5M2:
+    case NPUQ_REF_FLOAT8_E4M3FN: return npuq_ref_small_float(dtype, ((const uint8_t *)array)[i]);
+    case NPUQ_REF_FLOAT4_E2M1:
+    case NPUQ_REF_FLOAT4_E1M2: return npuq_ref_small_float(dtype, npuq_ref_nibble(array, i));
+    case NPUQ_REF_HIFLOAT8: return npuq_ref_hifloat8(((const uint8_t *)array)[i]);
+    case NPUQ_REF_FLOAT8_E8M0: return npuq_ref_float8_e8m0(((const uint8_t *)array)[i]);
     }
     return 0.0f;
 }
@@ -311,26 +318,6 @@ static inline int32_t npuq_ref_saturate(float t, int32_t low, int32_t high)
         return low;
     }
     return npuq_ref_round(t);
-}
-
-/* Stores sat(round(t)) as element i of an array of an output type. Elements of a QUINT4X2 array are stored in order,
- * i = 0, 1, 2, ...: the first of a word clears the others. */
-static inline void npuq_ref_store(void *array, npuq_ref_dtype dtype, size_t i, float t)
-{
-    switch (dtype) {
-    case NPUQ_REF_INT8: ((int8_t *)array)[i] = (int8_t)npuq_ref_saturate(t, INT8_MIN, INT8_MAX); break;
-    case NPUQ_REF_UINT8: ((uint8_t *)array)[i] = (uint8_t)npuq_ref_saturate(t, 0, UINT8_MAX); break;
-    case NPUQ_REF_INT32: ((int32_t *)array)[i] = npuq_ref_saturate(t, INT32_MIN, INT32_MAX); break;
-    case NPUQ_REF_QUINT4X2: {
-        uint32_t *word = (uint32_t *)array + i / 8;
-        const uint32_t nibble = (uint32_t)npuq_ref_saturate(t, -8, 7) & 0xFu;
-        *word = (i % 8 == 0 ? 0 : *word) | nibble << (4 * (i % 8));
-        break;
-    }
-    case NPUQ_REF_FLOAT32:
-    case NPUQ_REF_FLOAT16:
-    case NPUQ_REF_BFLOAT16: break; /* npuq_ref_store_float() */
-    }
 }
 
 /* ---- from binary32 to another floating-point type ---------------------------------------------------------------- */
@@ -384,7 +371,7 @@ typedef enum npuq_ref_rounding { NPUQ_REF_RINT, NPUQ_REF_ROUND, NPUQ_REF_FLOOR }
 
 /* The code of t. What is beyond the largest value, infinities included, becomes the largest. NaN becomes 0, and the
  * sign of zero is kept, also where a negative value becomes zero. */
-static inline uint8_t npuq_ref_to_small_float(npuq_ref_small_dtype dtype, float t, npuq_ref_rounding rounding)
+static inline uint8_t npuq_ref_to_small_float(npuq_ref_dtype dtype, float t, npuq_ref_rounding rounding)
 {
     const npuq_ref_small_facts of = npuq_ref_small_facts_of(dtype);
     const uint32_t sign = npuq_ref_to_bits(t) >> 31;
@@ -457,7 +444,36 @@ static inline void npuq_ref_store_nibble(uint8_t *bytes, size_t i, uint8_t code)
     bytes[i / 2] = (uint8_t)(i % 2 == 0 ? code : bytes[i / 2] | code << 4);
 }
 
-/* Stores t as element i of an array of a floating-point type. */
+/* ---- stores ----------------------------------------------------------------------------------------------------- */
+
+/* Stores t, rounded and saturated, as element i of an array of integers or of a small floating-point type; nothing
+ * becomes a FLOAT8_E8M0. Elements of QUINT4X2 and FLOAT4 arrays are stored in order, i = 0, 1, 2, ...: the first of a
+ * word or a byte clears the others. */
+static inline void npuq_ref_store(void *array, npuq_ref_dtype dtype, size_t i, float t)
+{
+    switch (dtype) {
+    case NPUQ_REF_INT8: ((int8_t *)array)[i] = (int8_t)npuq_ref_saturate(t, INT8_MIN, INT8_MAX); break;
+    case NPUQ_REF_UINT8: ((uint8_t *)array)[i] = (uint8_t)npuq_ref_saturate(t, 0, UINT8_MAX); break;
+    case NPUQ_REF_INT32: ((int32_t *)array)[i] = npuq_ref_saturate(t, INT32_MIN, INT32_MAX); break;
+    case NPUQ_REF_QUINT4X2: {
+        uint32_t *word = (uint32_t *)array + i / 8;
+        const uint32_t nibble = (uint32_t)npuq_ref_saturate(t, -8, 7) & 0xFu;
+        *word = (i % 8 == 0 ? 0 : *word) | nibble << (4 * (i % 8));
+        break;
+    }
+    case NPUQ_REF_FLOAT8_E5M2:
+    case NPUQ_REF_FLOAT8_E4M3FN: ((uint8_t *)array)[i] = npuq_ref_to_small_float(dtype, t, NPUQ_REF_RINT); break;
+    case NPUQ_REF_FLOAT4_E2M1:
+    case NPUQ_REF_FLOAT4_E1M2: npuq_ref_store_nibble(array, i, npuq_ref_to_small_float(dtype, t, NPUQ_REF_RINT)); break;
+    case NPUQ_REF_HIFLOAT8: ((uint8_t *)array)[i] = npuq_ref_to_hifloat8(t); break;
+    case NPUQ_REF_FLOAT8_E8M0: break;
+    case NPUQ_REF_FLOAT32:
+    case NPUQ_REF_FLOAT16:
+    case NPUQ_REF_BFLOAT16: break; /* npuq_ref_store_float() */
+    }
+}
+
+/* Stores t as element i of an array of FLOAT32, FLOAT16 or BFLOAT16, which keep infinities and NaN. */
 static inline void npuq_ref_store_float(void *array, npuq_ref_dtype dtype, size_t i, float t)
 {
     switch (dtype) {
@@ -467,7 +483,13 @@ static inline void npuq_ref_store_float(void *array, npuq_ref_dtype dtype, size_
     case NPUQ_REF_INT8:
     case NPUQ_REF_INT32:
     case NPUQ_REF_UINT8:
-    case NPUQ_REF_QUINT4X2: break;
+    case NPUQ_REF_QUINT4X2:
+    case NPUQ_REF_FLOAT8_E5M2:
+    case NPUQ_REF_FLOAT8_E4M3FN:
+    case NPUQ_REF_FLOAT4_E2M1:
+    case NPUQ_REF_FLOAT4_E1M2:
+    case NPUQ_REF_HIFLOAT8:
+    case NPUQ_REF_FLOAT8_E8M0: break; /* npuq_ref_store() */
     }
 }
 

@@ -262,8 +262,14 @@ INLINE store_check store_y(npuq_type y_type, char *y, vchunk t, uint8_t flip, si
     case NPUQ_TYPE_UINT8: store_uint8(y, encode_integers(t, 0, 255, exact, &check), n, unpack_order, how); break;
     case NPUQ_TYPE_INT32: store_32(y, encode_int32(t, exact, &check), n, how); break;
     case NPUQ_TYPE_QUINT4X2: store_int4(y, encode_integers(t, -8, 7, exact, &check), n, unpack_order, how); break;
+    case NPUQ_TYPE_FLOAT8_E4M3FN:
+    case NPUQ_TYPE_FLOAT8_E5M2:
+    case NPUQ_TYPE_HIFLOAT8:
     case NPUQ_TYPE_INT64:
-    case NPUQ_TYPE_UINT64: __builtin_unreachable(); /* no kernel makes them */
+    case NPUQ_TYPE_UINT64:
+    case NPUQ_TYPE_FLOAT8_E8M0:
+    case NPUQ_TYPE_FLOAT4_E2M1:
+    case NPUQ_TYPE_FLOAT4_E1M2: __builtin_unreachable(); /* no kernel makes them */
     }
     return check;
 }

@@ -19,7 +19,7 @@ def bound(schema: Any, values: Sequence[Any], keywords: Dict[str, Any]) -> Simpl
     return SimpleNamespace(**{**arguments, **{name: value for name, value in given.items() if value is not None}})
 
 
-_BYTES = {"hifloat8": 1, "float8_e8m0fnu": 1, **dict.fromkeys(FLOAT4, 2)}
+_BYTES = ("hifloat8", "float8_e8m0fnu", *FLOAT4)
 _NAMES = {**_NUMBERS, **DEVICE_TYPES}
 
 

@@ -24,7 +24,7 @@ from .._arguments import (_PRODUCTS_ON_DEVICE, ArgumentError, ArgumentTypeError,
 from .._serving import experts as _experts, grouped as _grouped, moves as _moves
 from .._tensors import FLOAT4
 from . import near as _near
-from .arguments import _BYTES, _name, _stored, QUANT_SCATTER, UNDEFINED, bound, quant_scatter_checks
+from .arguments import _name, _stored, QUANT_SCATTER, UNDEFINED, bound, quant_scatter_checks
 from .chosen import by_a_test, chosen, expect_strictly as _strict
 from .registered import operator_of, refuse_none, register
 from .tensors import array_of, tensor_of
@@ -81,7 +81,7 @@ def _quantised(x: Tensor, shape: Sequence[int], argument: str, dtype: Any, defau
     """A result of that shape: int4 in words of eight, 4-bit floating point in bytes of two."""
     name = _name(argument, dtype, default)
     words = TYPES.get("quint4x2" if name == "int4" else name)
-    per_element = words.elements if words else _BYTES.get(name, 1)
+    per_element = words.elements if words else 1
     _expect(shape[-1] % per_element == 0, argument, f"is {name}, with {per_element} elements in each stored one; "
             f"expected a last dimension that is a multiple of {per_element}, not {shape[-1]}")
     stored = _stored(argument, words.stored if words and words.elements > 1 else name)
