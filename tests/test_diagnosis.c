@@ -838,6 +838,41 @@ static uint64_t hash(uint64_t sum, uint64_t bits)
     return sum ^ sum >> 29;
 }
 
+/* Small floats: each value has the number after that of the next smaller one. */
+static void test_orders(void **unused)
+{
+    static const npuq_dtype small[] = {NPUQ_FLOAT8_E4M3FN, NPUQ_FLOAT8_E5M2, NPUQ_HIFLOAT8,
+                                       NPUQ_FLOAT8_E8M0,   NPUQ_FLOAT4_E2M1, NPUQ_FLOAT4_E1M2};
+
+    (void)unused;
+    for (size_t t = 0; t < sizeof small / sizeof small[0]; t++) {
+        const int codes = 1 << dtype_of(small[t])->bits;
+        float values[256];
+        int64_t orders[256];
+
+        for (int code = 0; code < codes; code++) {
+            const uint8_t bytes[4] = {(uint8_t)code};
+            values[code] = npuq_ref_load(bytes, (npuq_ref_dtype)small[t], 0);
+            orders[code] = dtype_order(small[t], (uint64_t)code);
+        }
+        for (int a = 0; a < codes; a++) {
+            bool is_first = true; /* or a neighbour is there */
+            bool has_lower = false;
+            for (int b = 0; b < codes && !npuq_ref_is_nan(values[a]); b++) {
+                if (npuq_ref_is_nan(values[b])) {
+                    assert_true(orders[b] < 0 || orders[b] > orders[a]);
+                    continue;
+                }
+                assert_int_equal(values[b] < values[a], orders[b] < orders[a]);
+                assert_int_equal(values[b] == values[a], orders[b] == orders[a]);
+                is_first &= !(values[b] < values[a]);
+                has_lower |= orders[b] == orders[a] - 1;
+            }
+            assert_true(is_first || has_lower);
+        }
+    }
+}
+
 /* An operand of 8 rows and 48 columns, of one of these alone, or of one row. Floats are from 2^-16 to 2^15. */
 static npuq_tensor make_operand(npuq_dtype dtype, int ndim, int64_t rows, int64_t columns)
 {
@@ -957,6 +992,7 @@ int main(void)
         cmocka_unit_test(test_flag_is_shown),
         cmocka_unit_test(test_exact_products),
         cmocka_unit_test(test_places_of_extremes),
+        cmocka_unit_test(test_orders),
         cmocka_unit_test(test_checksum),
         cmocka_unit_test(test_random_calls),
         cmocka_unit_test(test_mistakes_are_found),

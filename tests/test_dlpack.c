@@ -25,11 +25,13 @@ static DLTensor dl_tensor(void *data, uint8_t code, uint8_t bits, int ndim, int6
 static const struct {
     uint8_t code;
     uint8_t bits;
+    uint16_t lanes;
     npuq_dtype dtype;
 } dtypes[] = {
-    {kDLFloat, 32, NPUQ_FLOAT32}, {kDLFloat, 16, NPUQ_FLOAT16}, {kDLBfloat, 16, NPUQ_BFLOAT16},
-    {kDLInt, 8, NPUQ_INT8},       {kDLInt, 32, NPUQ_INT32},     {kDLInt, 64, NPUQ_INT64},
-    {kDLUInt, 8, NPUQ_UINT8},     {kDLUInt, 64, NPUQ_UINT64},
+    {kDLFloat, 32, 1, NPUQ_FLOAT32}, {kDLFloat, 16, 1, NPUQ_FLOAT16}, {kDLBfloat, 16, 1, NPUQ_BFLOAT16},
+    {kDLInt, 8, 1, NPUQ_INT8},       {kDLInt, 32, 1, NPUQ_INT32},     {kDLInt, 64, 1, NPUQ_INT64},
+    {kDLUInt, 8, 1, NPUQ_UINT8},     {kDLUInt, 64, 1, NPUQ_UINT64},   {10, 8, 1, NPUQ_FLOAT8_E4M3FN},
+    {12, 8, 1, NPUQ_FLOAT8_E5M2},    {14, 8, 1, NPUQ_FLOAT8_E8M0},    {17, 4, 2, NPUQ_FLOAT4_E2M1},
 };
 
 enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
@@ -42,10 +44,11 @@ static void test_dtypes(void **unused)
 
     (void)unused;
     for (size_t i = 0; i < DTYPES; i++) {
-        const DLTensor source = dl_tensor(data, dtypes[i].code, dtypes[i].bits, 2, shape);
+        DLTensor source = dl_tensor(data, dtypes[i].code, dtypes[i].bits, 2, shape);
         const npuq_tensor expected = npuq_tensor_contiguous(data, dtypes[i].dtype, 2, shape);
         npuq_tensor view;
 
+        source.dtype.lanes = dtypes[i].lanes;
         memset(&view, 0x55, sizeof view);
         assert_int_equal(npuq_tensor_from_dlpack(&source, &view, NULL, 0), NPUQ_OK);
         assert_ptr_equal(view.data, expected.data);
@@ -59,8 +62,11 @@ static void test_dtypes(void **unused)
             DLTensor source = dl_tensor(data, (uint8_t)code, (uint8_t)bits, 2, shape);
             npuq_tensor view;
 
-            accepted += npuq_tensor_from_dlpack(&source, &view, NULL, 0) == NPUQ_OK;
-            source.dtype.lanes = (uint16_t)(test_below(2) == 0 ? 0 : 2 + test_below(65534));
+            for (uint16_t lanes = 1; lanes <= 2; lanes++) {
+                source.dtype.lanes = lanes;
+                accepted += npuq_tensor_from_dlpack(&source, &view, NULL, 0) == NPUQ_OK;
+            }
+            source.dtype.lanes = (uint16_t)(test_below(2) == 0 ? 0 : 3 + test_below(65533));
             assert_int_equal(npuq_tensor_from_dlpack(&source, &view, NULL, 0), NPUQ_ERROR_DTYPE);
         }
     }
@@ -126,16 +132,16 @@ static void check_failure(const DLTensor *source, npuq_status status, const char
     memset(&view, 0x55, sizeof view);
     before = view;
     memset(message, '#', sizeof message);
-    assert_int_equal(npuq_tensor_from_dlpack(source, &view, message, 160), status);
+    assert_int_equal(npuq_tensor_from_dlpack(source, &view, message, 240), status);
     assert_string_equal(message, expected);
-    assert_int_equal(message[160], '#');
+    assert_int_equal(message[240], '#');
     for (size_t size = 0; size <= strlen(expected); size++) {
         memset(message, '#', sizeof message);
         assert_int_equal(npuq_tensor_from_dlpack(source, &view, message, size), status);
         assert_int_equal(message[size], '#');
         assert_true(size == 0 || (strlen(message) == size - 1 && strncmp(message, expected, size - 1) == 0));
     }
-    assert_int_equal(npuq_tensor_from_dlpack(source, &view, NULL, 160), status);
+    assert_int_equal(npuq_tensor_from_dlpack(source, &view, NULL, 240), status);
     assert_memory_equal(&view, &before, sizeof view);
 }
 
@@ -145,7 +151,7 @@ static void test_errors(void **unused)
     int64_t shape[9] = {2, 3, 1, 1, 1, 1, 1, 1, 1};
     const DLTensor good = dl_tensor(data, kDLFloat, 32, 2, shape);
     DLTensor bad;
-    char message[160] = "as it was";
+    char message[240] = "as it was";
     npuq_tensor view;
 
     (void)unused;
@@ -166,18 +172,21 @@ static void test_errors(void **unused)
     check_failure(
         &bad, NPUQ_ERROR_DTYPE,
         "dlpack: dtype has code 2 (float), bits 64, lanes 1; expected float32, float16, bfloat16, int8, int32, "
-        "int64, uint8 or uint64, with lanes 1");
+        "int64, uint8, uint64, float8_e4m3fn, float8_e5m2 or float8_e8m0fnu with lanes 1, or float4_e2m1fn with lanes "
+        "2");
     bad.dtype.code = 6;
     bad.dtype.bits = 8;
     check_failure(&bad, NPUQ_ERROR_DTYPE,
                   "dlpack: dtype has code 6 (bool), bits 8, lanes 1; expected float32, float16, bfloat16, int8, int32, "
-                  "int64, uint8 or uint64, with lanes 1");
+                  "int64, uint8, uint64, float8_e4m3fn, float8_e5m2 or float8_e8m0fnu with lanes 1, or float4_e2m1fn "
+                  "with lanes 2");
     bad.dtype.code = 255;
     bad.dtype.bits = 255;
     bad.dtype.lanes = 65535;
     check_failure(&bad, NPUQ_ERROR_DTYPE,
                   "dlpack: dtype has code 255 (unknown), bits 255, lanes 65535; expected float32, float16, bfloat16, "
-                  "int8, int32, int64, uint8 or uint64, with lanes 1");
+                  "int8, int32, int64, uint8, uint64, float8_e4m3fn, float8_e5m2 or float8_e8m0fnu with lanes 1, or "
+                  "float4_e2m1fn with lanes 2");
 
     bad = good;
     bad.ndim = 9;

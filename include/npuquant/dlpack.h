@@ -36,9 +36,13 @@ npuq_dlpack_fail(npuq_status status, char *message, size_t size, const char *for
     return status;
 }
 
-/* False if the library lacks the dtype. */
+/* False if the library lacks the dtype. dlpack.h has names of the codes from 10 on since 1.1. */
 static inline bool npuq_dlpack_dtype(DLDataType source, npuq_dtype *dtype)
 {
+    if (source.code == 17 && source.bits == 4 && source.lanes == 2) { /* kDLFloat4_e2m1fn; shape counts pairs */
+        *dtype = NPUQ_FLOAT4_E2M1;
+        return true;
+    }
     switch (source.lanes == 1 ? source.code * 256 + source.bits : -1) {
     case kDLFloat * 256 + 32: *dtype = NPUQ_FLOAT32; return true;
     case kDLFloat * 256 + 16: *dtype = NPUQ_FLOAT16; return true;
@@ -48,6 +52,9 @@ static inline bool npuq_dlpack_dtype(DLDataType source, npuq_dtype *dtype)
     case kDLInt * 256 + 64: *dtype = NPUQ_INT64; return true;
     case kDLUInt * 256 + 8: *dtype = NPUQ_UINT8; return true;
     case kDLUInt * 256 + 64: *dtype = NPUQ_UINT64; return true;
+    case 10 * 256 + 8: *dtype = NPUQ_FLOAT8_E4M3FN; return true; /* kDLFloat8_e4m3fn */
+    case 12 * 256 + 8: *dtype = NPUQ_FLOAT8_E5M2; return true;   /* kDLFloat8_e5m2 */
+    case 14 * 256 + 8: *dtype = NPUQ_FLOAT8_E8M0; return true;   /* kDLFloat8_e8m0fnu */
     }
     return false;
 }
@@ -66,19 +73,21 @@ static inline bool npuq_dlpack_dtype(DLDataType source, npuq_dtype *dtype)
  * - Memory must be the host's: kDLCPU, or pinned for a device (kDLCUDAHost, kDLROCMHost) whose work on it is over.
  *   Managed memory is refused, because the tensor does not say whether the host may touch that memory.
  * - For int4, which DLPack lacks, give an int32 tensor of words and then set `view->dtype = NPUQ_QUINT4X2`. Shape and
- *   strides count words in both.
+ *   strides count words in both. Likewise, give a uint8 tensor for NPUQ_HIFLOAT8 and NPUQ_FLOAT4_E1M2.
+ * - float4_e2m1fn has 2 lanes, as PyTorch's float4_e2m1fn_x2: shape and strides count bytes.
  * - The operators check alignment, overlaps, dtypes and shapes.
  *
  * @param source  the tensor
  * @param view  receives the view; not written on failure
  * @param message  nullable; receives one line on failure: the value found and the value expected. npuq_last_error()
  *     does not have this line. Not written on success.
- * @param size  bytes of message, the final 0 included; a longer line is cut, and 160 bytes hold every line
+ * @param size  bytes of message, the final 0 included; a longer line is cut, and 240 bytes hold every line
  *
  * @retval NPUQ_OK  done
  * @retval NPUQ_ERROR_NULL  source or view is null; shape is null and ndim is not 0; data is null and the tensor has
  *     elements
- * @retval NPUQ_ERROR_DTYPE  not one lane of float32, float16, bfloat16, int8, int32, int64, uint8 or uint64
+ * @retval NPUQ_ERROR_DTYPE  not one lane of float32, float16, bfloat16, int8, int32, int64, uint8, uint64,
+ *     float8_e4m3fn, float8_e5m2 or float8_e8m0fnu, nor two of float4_e2m1fn
  * @retval NPUQ_ERROR_SHAPE  ndim is not in 0..NPUQ_MAX_NDIM, or an extent is negative
  * @retval NPUQ_ERROR_LAYOUT  byte_offset reaches beyond the address space
  * @retval NPUQ_ERROR_ARGUMENT  memory of another device
@@ -105,7 +114,8 @@ static inline npuq_status npuq_tensor_from_dlpack(const DLTensor *source, npuq_t
 
         return npuq_dlpack_fail(NPUQ_ERROR_DTYPE, message, size,
                                 "dlpack: dtype has code %u (%s), bits %u, lanes %u; expected float32, float16, "
-                                "bfloat16, int8, int32, int64, uint8 or uint64, with lanes 1",
+                                "bfloat16, int8, int32, int64, uint8, uint64, float8_e4m3fn, float8_e5m2 or "
+                                "float8_e8m0fnu with lanes 1, or float4_e2m1fn with lanes 2",
                                 code, code < sizeof kinds / sizeof kinds[0] ? kinds[code] : "unknown",
                                 (unsigned)source->dtype.bits, (unsigned)source->dtype.lanes);
     }

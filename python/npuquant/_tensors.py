@@ -322,6 +322,10 @@ _DLPACK_KINDS = ("int", "uint", "float", "handle", "bfloat", "complex", "bool")
 _DLPACK_DTYPES = {(0, 8): "i1", (1, 8): "u1", (0, 32): "i4", (0, 64): "i8", (1, 16): "u2", (1, 64): "u8", (2, 32): "f4",
                   (2, 16): "f2", (4, 16): "u2"}
 
+# Those that NumPy does not have at all, by code, bits and lanes.
+_DLPACK_SMALL = {(10, 8, 1): "float8_e4m3fn", (12, 8, 1): "float8_e5m2", (14, 8, 1): "float8_e8m0fnu",
+                 (17, 4, 2): "float4_e2m1fn_x2"}
+
 _is_valid = ctypes.pythonapi.PyCapsule_IsValid
 _is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -383,7 +387,7 @@ def _dlpack_array(argument: str, value: SupportsDLPack, write: bool) -> Union[np
     if dtype is None:
         kind = _DLPACK_KINDS[view.code] if view.code < len(_DLPACK_KINDS) else f"DLPack type code {view.code}, bits "
         lanes = "" if view.lanes == 1 else f" with {view.lanes} lanes"
-        return Unknown(f"{kind}{view.bits}{lanes}")
+        return Unknown(_DLPACK_SMALL.get((view.code, view.bits, view.lanes), f"{kind}{view.bits}{lanes}"))
     if view.ndim < 0 or (view.ndim > 0 and not view.shape):
         raise ArgumentError(f"{argument}: has {view.ndim} dimensions{'' if view.shape else ' and no shape'}")
     shape = tuple(view.shape[:view.ndim])

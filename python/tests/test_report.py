@@ -10,6 +10,7 @@ import numpy_operators as expected
 import pytest
 from npuquant import _native, _threads
 from npuquant._causes import reports as _report
+from npuquant_facts.dtypes import TYPES
 
 X = np.float32([[5.5, 7.25, 11, 22]])
 CALL = "npu_quantize", X, np.ones(1, np.float32), None, np.int8
@@ -34,9 +35,47 @@ def admission(actual, **kwargs):
     ("float32", 0x7FC00000, "nan (0x7FC00000)"),
     ("float32", 0xFFC00000, "-nan (0xFFC00000)"), ("float32", 0x7F800001, "nan (0x7F800001)"),
     ("float16", 0xFE00, "-nan (0xFE00)"), ("bfloat16", 0xFFC0, "-nan (0xFFC0)"),
+    ("float8_e4m3fn", 0x7E, "448 (0x7E)"), ("float8_e4m3fn", 0xFF, "-nan (0xFF)"),
+    ("float8_e4m3fn", 1, "0.00195 (0x01)"), ("float8_e5m2", 0x7B, "5.7e+04 (0x7B)"),
+    ("float8_e5m2", 0xFC, "-inf (0xFC)"), ("float8_e5m2", 0x7D, "nan (0x7D)"), ("hifloat8", 0x6E, "3.28e+04 (0x6E)"),
+    ("hifloat8", 0xEF, "-inf (0xEF)"), ("hifloat8", 0x80, "nan (0x80)"), ("hifloat8", 0xB2, "-0.312 (0xB2)"),
+    ("float8_e8m0fnu", 0, "5.9e-39 (0x00)"), ("float8_e8m0fnu", 0x80, "2 (0x80)"),
+    ("float8_e8m0fnu", 0xFF, "nan (0xFF)"), ("float4_e2m1fn_x2", 0xF, "-6 (0xF)"),
+    ("float4_e2m1fn_x2", 8, "-0 (0x8)"), ("float4_e1m2fn_x2", 7, "1.8 (0x7)"),
 ])
 def test_values(dtype, bits, text):
     assert _report.format_value(dtype, bits) == text
+
+
+def hifloat8(code):
+    """The value by the letters of the code's form: exponent's sign s and bits x, mantissa's bits m."""
+    bits = f"{code & 0x7F:07b}"
+    form = next(form for form in ("0000mmm", "0001mmm", "001smmm", "01sxmmm", "10sxxmm", "11sxxxm")
+                if all(letter in "sxm" or letter == bit for letter, bit in zip(form, bits)))
+    s, x, m = ("".join(bit for letter, bit in zip(form, bits) if letter == name) for name in "sxm")
+    value = 2.0 ** (int(m, 2) - 23) if form == "0000mmm" else (
+        2.0 ** (int("1" + x, 2) * (-1 if s == "1" else 1) if s else 0) * (1 + int(m, 2) / 2 ** len(m)))
+    value = {0: 0, 0x80: np.nan, 0x6F: np.inf, 0xEF: np.inf}.get(code, value)
+    return -value if code & 0x80 else value
+
+
+@pytest.mark.parametrize(("dtype", "exponents", "fraction", "largest"), [
+    ("float8_e4m3fn", range(-6, 9), 3, 448), ("float8_e5m2", range(-14, 16), 2, 57344),
+    ("float4_e2m1fn_x2", range(3), 1, 6), ("float4_e1m2fn_x2", range(1), 2, 1.75)])
+def test_small_values(dtype, exponents, fraction, largest):
+    """In the order of their codes: subnormals, then each exponent's."""
+    ones = range(2**fraction)
+    values = [one / 2**fraction * 2.0**exponents[0] for one in ones]
+    values += [(1 + one / 2**fraction) * 2.0**exponent for exponent in exponents for one in ones]
+    values = [value for value in values if value <= largest]
+    sign = 1 << TYPES[dtype].bits - 1
+    assert [TYPES[dtype].value(code) for code in range(len(values))] == values
+    assert [-TYPES[dtype].value(code | sign) for code in range(len(values))] == values
+    assert not any(np.isfinite(TYPES[dtype].value(code)) for code in range(len(values), sign))
+
+
+def test_hifloat8_values():
+    np.testing.assert_array_equal([TYPES["hifloat8"].value(code) for code in range(256)], [*map(hifloat8, range(256))])
 
 
 @pytest.mark.parametrize(("dtype", "digits"), [("float16", 5e-5), ("bfloat16", 5e-4)])

@@ -41,15 +41,15 @@ def _plural(count: int, unit: str) -> str:
 def format_value(dtype: str, bits: int) -> str:
     """An element of a result: an integer; a float with its bits; a word's bits."""
     kind = TYPES["int64" if dtype == "count" else dtype]
-    if kind.is_float:
-        size, digits = kind.bits, math.ceil(1 + (kind.mantissa + 1) * math.log10(2))  # which tell its values apart
-        value = kind.value(bits)
-        sign = "-" if value != value and bits >> (size - 1) else ""
-        return f"{sign}{value:.{digits}g} (0x{bits:0{size // 4}X})"
     if kind.kind == "SIGNED" or dtype == "count":
         sign_bit = 1 << (kind.bits - 1)
         return str((bits ^ sign_bit) - sign_bit)
-    return f"0x{bits:016X}" if kind.kind == "WORD" else str(bits)
+    if kind.kind in ("UNSIGNED", "WORD"):
+        return f"0x{bits:016X}" if kind.kind == "WORD" else str(bits)
+    size, digits = kind.bits, math.ceil(1 + (kind.mantissa + 1) * math.log10(2))  # which tell its values apart
+    value = kind.value(bits)
+    sign = "-" if value != value and kind.zeros == 2 and bits >> (size - 1) else ""
+    return f"{sign}{value:.{digits}g} (0x{bits:0{size // 4}X})"
 
 
 def _number(value: float) -> str:
