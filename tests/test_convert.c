@@ -5,7 +5,7 @@
 
 #include "element.h"
 
-#include "ref/npuq_ref_element.h"
+#include "ref/npuq_ref.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -519,13 +519,60 @@ static void test_small_groups(void **unused)
     }
 }
 
+/* The reference's quantize of all bfloat16 to 8-bit floats, with steps in double that are rounded to float. */
+static void test_small_quantize(void **unused)
+{
+    enum { COLUMNS = 256, ELEMENTS = 1 << 16 };
+    static const size_t shape[] = {ELEMENTS / COLUMNS, COLUMNS};
+    static const float special[] = {0.0f, -0.0f, INFINITY, NAN, 1.0f, -1.0f, 0x1p-149f, 0x1p127f};
+    static uint16_t x[ELEMENTS];
+    static uint8_t y[ELEMENTS];
+    float scales[COLUMNS];
+    float zero_points[COLUMNS];
+
+    (void)unused;
+    for (size_t i = 0; i < ELEMENTS; i++) {
+        x[i] = (uint16_t)(i / 256 | i % 256 << 8); /* each column has all exponents */
+    }
+    for (size_t c = 0; c < COLUMNS; c++) {
+        scales[c] = c < COUNT(special) ? special[c] : ldexpf((float)test_below(1 << 24), -24 + (int)(c % 32) - 16);
+        zero_points[c] = c % 3 == 0 ? special[c / 3 % COUNT(special)] : (float)test_below(4096) / 16 - 128;
+    }
+    for (size_t way = 0; way < SMALL_TYPES * 4; way++) {
+        const small_type *type = &small_types[way / 4];
+        const bool divide = way % 2 != 0;
+        const bool has_zero_points = way / 2 % 2 != 0;
+
+        if (type->sign != 0x80) {
+            continue; /* no operator makes 4 bits in this way */
+        }
+        npuq_ref_quantize(x, NPUQ_REF_BFLOAT16, shape, 2, scales, NPUQ_REF_FLOAT32, COLUMNS,
+                          has_zero_points ? zero_points : NULL, NPUQ_REF_FLOAT32, -1, divide, y, type->dtype);
+        for (size_t i = 0; i < ELEMENTS; i++) {
+            const double v = (double)npuq_ref_bfloat16(x[i]);
+            const double s = (double)scales[i % COLUMNS];
+            const float scaled = (float)(divide ? v / s : v * s);
+            const float t = has_zero_points ? (float)((double)scaled + (double)zero_points[i % COLUMNS]) : scaled;
+            const unsigned expected =
+                nearest_code(type, t, type->dtype == NPUQ_REF_HIFLOAT8 ? NPUQ_REF_ROUND : NPUQ_REF_RINT);
+
+            if (y[i] != expected) {
+                fail_msg("%s of %a, %s by %a, %s: %02X, not %02X", type->name, v, divide ? "divided" : "multiplied", s,
+                         has_zero_points ? "with a zero point" : "without", y[i], expected);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_float16),        cmocka_unit_test(test_bfloat16),     cmocka_unit_test(test_saturate),
-        cmocka_unit_test(test_quotients),      cmocka_unit_test(test_halves),       cmocka_unit_test(test_words),
-        cmocka_unit_test(test_ranges),         cmocka_unit_test(test_small_values), cmocka_unit_test(test_small_codes),
-        cmocka_unit_test(test_small_examples), cmocka_unit_test(test_small_groups),
+        cmocka_unit_test(test_float16),      cmocka_unit_test(test_bfloat16),
+        cmocka_unit_test(test_saturate),     cmocka_unit_test(test_quotients),
+        cmocka_unit_test(test_halves),       cmocka_unit_test(test_words),
+        cmocka_unit_test(test_ranges),       cmocka_unit_test(test_small_values),
+        cmocka_unit_test(test_small_codes),  cmocka_unit_test(test_small_examples),
+        cmocka_unit_test(test_small_groups), cmocka_unit_test(test_small_quantize),
     };
     test_seed();
     return cmocka_run_group_tests_name("convert", tests, list_values, NULL);

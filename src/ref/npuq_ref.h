@@ -15,15 +15,16 @@ extern "C" {
 #endif
 
 /*
- * y = sat(round(x / s + z)) with div_mode, y = sat(round(x * s + z)) without.
+ * y = sat(round(x / s + z)) with div_mode, y = sat(round(x * s + z)) without. Where zero_points is null, nothing is
+ * added, so a FLOAT8 keeps -0.
  *
  * x            FLOAT32, FLOAT16 or BFLOAT16 of the given shape, 1 <= ndim <= 8
  * scales       FLOAT32, FLOAT16 or BFLOAT16, scales_count elements: 1, or the extent of the quantised dimension, which
  *              is axis with div_mode (negative counts from the end), else ndim-2 for axis -2 (ndim is 2 or more) and
  *              ndim-1 for any axis above, ndim and beyond included
  * zero_points  null, or scales_count elements of INT8, UINT8, INT32, FLOAT32, FLOAT16 or BFLOAT16
- * y            INT8, UINT8 or INT32 of x's shape, or QUINT4X2 words, an eighth as many in the last dimension, which is
- *              a multiple of 8 in x
+ * y            INT8, UINT8, INT32, FLOAT8_E4M3FN, FLOAT8_E5M2 or HIFLOAT8 of x's shape, or QUINT4X2 words, an eighth as
+ *              many in the last dimension, which is a multiple of 8 in x
  */
 void npuq_ref_quantize(const void *x, npuq_ref_dtype x_dtype, const size_t *shape, int ndim, const void *scales,
                        npuq_ref_dtype scales_dtype, size_t scales_count, const void *zero_points,
