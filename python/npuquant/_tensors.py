@@ -57,13 +57,11 @@ _NUMBERS = {0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float
             24: "float8_e4m3fn"}
 #: torch_npu's own types, which are numbers: aclDataType + 256, as in torch_npu/csrc/custom_dtype/Init.cpp of
 #: Ascend/pytorch.
-DEVICE_TYPES = {
-    256: "float32", 257: "float16", 258: "int8", 259: "int32", 260: "uint8", 262: "int16", 263: "uint16", 264: "uint32",
-    265: "int64", 266: "uint64", 267: "float64", 268: "bool", 269: "string", 272: "complex64", 273: "complex128",
-    283: "bfloat16", 285: "int4", 286: "uint1", 289: "complex32", 290: "hifloat8", 291: "float8_e5m2",
-    292: "float8_e4m3fn", 293: "float8_e8m0fnu", 294: "float6_e3m2", 295: "float6_e2m3", 296: "float4_e2m1fn_x2",
-    297: "float4_e1m2fn_x2",
-}
+DEVICE_TYPES = dict(sorted({
+    **{256 + kind.number: name for name, kind in TYPES.items() if kind.number < 256},
+    262: "int16", 263: "uint16", 264: "uint32", 267: "float64", 268: "bool", 269: "string", 272: "complex64",
+    273: "complex128", 285: "int4", 286: "uint1", 289: "complex32", 294: "float6_e3m2", 295: "float6_e2m3",
+}.items()))
 
 
 _FLOAT8, FLOAT4 = ([name for name, kind in TYPES.items() if kind.is_small_float and kind.bits == bits]

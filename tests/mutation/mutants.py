@@ -156,6 +156,9 @@ MUTANTS = [
     ("ref: hifloat8 exponents of 15 without a fraction", ELEMENT, "before < -15 ? 0 :", "before <= -15 ? 0 :"),
     ("ref: the even code of 4 bits high", ELEMENT, "bytes[i / 2] >> (4 * (i % 2))", "bytes[i / 2] >> (4 - 4 * (i % 2))"),
     ("ref: e8m0 0 is zero", ELEMENT, "code == 0 ? 0x00400000u : ", ""),
+    ("ref: hifloat8 stored as e5m2", ELEMENT, "[i] = npuq_ref_to_hifloat8(t); break;", "[i] = npuq_ref_to_small_float(NPUQ_REF_FLOAT8_E5M2, t, NPUQ_REF_RINT); break;"),
+    ("ref: e4m3fn rounded half away", ELEMENT, "((uint8_t *)array)[i] = npuq_ref_to_small_float(dtype, t, NPUQ_REF_RINT)", "((uint8_t *)array)[i] = npuq_ref_to_small_float(dtype, t, NPUQ_REF_ROUND)"),
+    ("ref: 4 bits read as bytes", ELEMENT, "npuq_ref_small_float(dtype, npuq_ref_nibble(array, i))", "npuq_ref_small_float(dtype, ((const uint8_t *)array)[i])"),
     ("ref: magnitude with its sign", ELEMENT, "const float magnitude = npuq_ref_from_bits(npuq_ref_to_bits(v) & 0x7FFFFFFFu);", "const float magnitude = v;"),
     ("ref: largest magnitude without NaN", ELEMENT, "npuq_ref_is_nan(v) || npuq_ref_is_nan(largest)", "npuq_ref_is_nan(largest)"),
     ("ref: largest magnitude is the maximum", ELEMENT, "npuq_ref_largest_with(npuq_ref_largest_with(0.0f, range.hi), range.lo)", "npuq_ref_largest_with(0.0f, range.hi)"),
@@ -480,6 +483,7 @@ MUTANTS = [
     ("type: float16 of 4 bytes", TYPES_DEF, "f16, 1, FLOAT, 16", "f16, 1, FLOAT, 32"),
     ("type: four elements to a word", TYPES_DEF, "SIGNED, 4, 3,", "SIGNED, 4, 2,"),
     ("type: bfloat16 is none of the floats", TYPES_DEF, "bf16, 27, FLOAT", "bf16, 27, SIGNED"),
+    ("type: two e2m1 in a nibble", TYPES_DEF, "e2m1, 40, SMALL_FLOAT, 4, 1,", "e2m1, 40, SMALL_FLOAT, 4, 2,"),
     ("type: int8 is a float", TYPES_DEF, "i8, 2, SIGNED", "i8, 2, FLOAT"),
     ("type: uint64 is no word", OPERATORS, "DO(INT64) DO(UINT64)", "DO(INT64)"),
     ("type: large numbers are float32", TYPE_H, "npuq_type_places[number] : 0]", "npuq_type_places[number] : 1]"),
@@ -606,6 +610,8 @@ MUTANTS = [
 
     # views of DLPack tensors
     ("dlpack: lanes", DLPACK, "source.lanes == 1 ?", "source.lanes <= 2 ?"),
+    ("dlpack: float4 of one lane", DLPACK, "source.lanes == 2", "source.lanes <= 2"),
+    ("dlpack: e5m2 is e4m3fn", DLPACK, "case 12 * 256 + 8: *dtype = NPUQ_FLOAT8_E5M2;", "case 12 * 256 + 8: *dtype = NPUQ_FLOAT8_E4M3FN;"),
     ("dlpack: bfloat16 is float16", DLPACK, "*dtype = NPUQ_BFLOAT16;", "*dtype = NPUQ_FLOAT16;"),
     ("dlpack: managed memory", DLPACK, "source->device.device_type != kDLROCMHost", "source->device.device_type < kDLROCMHost"),
     ("dlpack: rank 9", DLPACK, "source->ndim > NPUQ_MAX_NDIM", "source->ndim > NPUQ_MAX_NDIM + 1"),
