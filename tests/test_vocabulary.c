@@ -23,11 +23,14 @@ void TRY_WORDS(void);
 
 /* Also with the other sign, and the patterns next to each. */
 static const float special[] = {
-    0.0f,       0x1p-126f, 0x1p-133f, 0x1.8p-133f, 0x1p-64f, 0x1p-27f,    0x1p-25f,   0x1p-24f,  0x1.8p-24f,
-    0x1p-14f,   0.5f,      1.0f,      1.5f,        2.5f,     6.5f,        7.5f,       8.5f,      126.5f,
-    127.5f,     128.5f,    129.5f,    254.5f,      255.5f,   256.5f,      0x1.01p0f,  0x1.03p0f, 0x1.002p0f,
-    0x1.006p0f, 32766.5f,  32767.5f,  32768.5f,    65504.0f, 65520.0f,    65536.0f,   0x1p22f,   0x1p23f,
-    0x1p24f,    0x1p31f,   0x1p63f,   0x1p64f,     0x1p127f, 0x1.fep127f, 0x1.ffp127f};
+    0x1p-23f,   0x1p-22f,   0x1.8p-22f, 0x1p-17f,  0x1p-16f,    0x1.8p-16f, 0x1.8p-15f,  0x1p-10f,   0x1.8p-9f,
+    0x1.8p-7f,  0x1.8p-4f,  0.25f,      0.75f,     1.125f,      1.25f,      1.75f,       2.25f,      3.5f,
+    5.0f,       17.0f,      18.0f,      22.0f,     384.0f,      464.0f,     480.0f,      49152.0f,   53248.0f,
+    61440.0f,   0.0f,       0x1p-126f,  0x1p-133f, 0x1.8p-133f, 0x1p-64f,   0x1p-27f,    0x1p-25f,   0x1p-24f,
+    0x1.8p-24f, 0x1p-14f,   0.5f,       1.0f,      1.5f,        2.5f,       6.5f,        7.5f,       8.5f,
+    126.5f,     127.5f,     128.5f,     129.5f,    254.5f,      255.5f,     256.5f,      0x1.01p0f,  0x1.03p0f,
+    0x1.002p0f, 0x1.006p0f, 32766.5f,   32767.5f,  32768.5f,    65504.0f,   65520.0f,    65536.0f,   0x1p22f,
+    0x1p23f,    0x1p24f,    0x1p31f,    0x1p63f,   0x1p64f,     0x1p127f,   0x1.fep127f, 0x1.ffp127f};
 static const uint32_t not_finite[] = {0x7F800000u, 0x7FC00000u, 0x7FFFFFFEu, 0x7F800002u};
 
 enum {
@@ -171,8 +174,37 @@ static uint32_t upper_half(uint32_t a, uint32_t b)
     return (a & 0x7FFF) > (b & 0x7FFF) ? a & 0x7FFF : b & 0x7FFF;
 }
 
-TRY_LANES(h_upper, (vf)h_upper((vh)(vu)a & 0x7FFF, (vh)(vu)b & 0x7FFF),
-          upper_half(a[i], b[i]) | upper_half(a[i] >> 16, b[i] >> 16) << 16)
+static uint32_t lower_half(uint32_t a, uint32_t b)
+{
+    return (a & 0x7FFF) + (b & 0x7FFF) - upper_half(a, b);
+}
+
+/* Of halves by a function of one's value. */
+#define BOTH_HALVES(FUNCTION, a, b) (FUNCTION(a, b) | FUNCTION((a) >> 16, (b) >> 16) << 16)
+
+TRY_LANES(h_upper, (vf)h_upper((vh)(vu)a & 0x7FFF, (vh)(vu)b & 0x7FFF), BOTH_HALVES(upper_half, a[i], b[i]))
+TRY_LANES(h_lower, (vf)h_lower((vh)(vu)a & 0x7FFF, (vh)(vu)b & 0x7FFF), BOTH_HALVES(lower_half, a[i], b[i]))
+
+/* Without NaN, whose place a zero takes. */
+static vf number_of(vf a)
+{
+    return (vf)((vi)a & (a == a));
+}
+
+TRY_LANES(v_bounded_magnitude, v_bounded_magnitude(number_of(a), v_set(448.0f)),
+          npuq_ref_is_nan(npuq_ref_from_bits(a[i])) ? 0
+          : (a[i] & 0x7FFFFFFF) < 0x43E00000        ? a[i] & 0x7FFFFFFF
+                                                    : 0x43E00000)
+
+static const uint8_t sixteen[16] = {3, 1, 4, 15, 92, 65, 35, 89, 79, 32, 38, 46, 255, 128, 7, 200};
+
+static uint32_t found(uint32_t a, uint32_t b)
+{
+    (void)b;
+    return (a & 0x7F) < 16 ? sixteen[a & 0x7F] : 0;
+}
+
+TRY_LANES(h_look_up, (vf)h_look_up(sixteen, (vh)(vu)a & 0x7F), BOTH_HALVES(found, a[i], b[i]))
 TRY_LANES(v_even, v_even(a, b), 2 * i < LANES ? a[2 * i] : b[2 * i - LANES])
 TRY_LANES(v_odd, v_odd(a, b), 2 * i < LANES ? a[2 * i + 1] : b[2 * i + 1 - LANES])
 
@@ -199,8 +231,8 @@ static void fill_x(void *x, npuq_ref_dtype dtype, size_t bytes, size_t round)
     memcpy(x, all, bytes);
 }
 
-#define REF_DTYPE(NAME, ...) NPUQ_REF_##NAME,
-static const npuq_ref_dtype ref_dtypes[] = {EACH_ROW_TYPE(REF_DTYPE)};
+#define REF_DTYPE(NAME, name, row, number, ...) number,
+static const int ref_dtypes[] = {EACH_TYPE(REF_DTYPE)};
 
 /* A load of n elements, and a copy of its lanes. With raw in try_load(), the load does not widen. */
 typedef void load(void *lanes, const void *p, size_t n);
@@ -208,7 +240,7 @@ typedef void load(void *lanes, const void *p, size_t n);
 static void try_load(load *word, npuq_type type, bool raw, bool tail)
 {
     const npuq_storage_word stored = npuq_word_of(type);
-    const npuq_ref_dtype dtype = ref_dtypes[type];
+    const npuq_ref_dtype dtype = (npuq_ref_dtype)ref_dtypes[type];
     const size_t multiple = npuq_count_elements_in(stored);
     unsigned char *at_end = test_guard(CHUNK * 4, true, 0);
     unsigned char *at_begin = test_guard(CHUNK * 4, false, 0);
@@ -447,14 +479,7 @@ TRY(are_quotients_exact, try_predicate(are_quotients_exact, are_numbers))
 
 /* ---- stores ----------------------------------------------------------------------------------------------------- */
 
-enum {
-    REQUANT = NPUQ_ROW_TYPES,
-    FLIPPED,
-    CONVERTED,
-    MOST_BYTES = 4 * CHUNK,
-    MEMORY = 2 * MOST_BYTES,
-    UNTOUCHED = 0xA5
-};
+enum { REQUANT = NPUQ_TYPES, FLIPPED, CONVERTED, MOST_BYTES = 4 * CHUNK, MEMORY = 2 * MOST_BYTES, UNTOUCHED = 0xA5 };
 
 static int32_t requant_offsets[CHUNK];
 static test_guarded memory; /* MEMORY bytes before a page that faults */
@@ -477,9 +502,10 @@ static npuq_storage_word word_of(int y)
     return npuq_word_of(type_of(y));
 }
 
+/* Whether checks are of floats. */
 static bool is_float_y(int y)
 {
-    return npuq_is_float(type_of(y));
+    return !npuq_is_integer(type_of(y));
 }
 
 /* The chunk of a round, and its expected stored bytes. */
@@ -493,11 +519,11 @@ static vchunk fill_y(int y, size_t round, float *t, void *expected)
         if (y == REQUANT) {
             ((int8_t *)expected)[i] = npuq_ref_two_clamps(t[i], requant_offsets[i]);
         } else if (y == FLIPPED) {
-            npuq_ref_store_symmetric(expected, ref_dtypes[type_of(y)], i, t[i]);
-        } else if (is_float_y(y)) {
-            npuq_ref_store_float(expected, ref_dtypes[type_of(y)], i, t[i]);
+            npuq_ref_store_symmetric(expected, (npuq_ref_dtype)ref_dtypes[type_of(y)], i, t[i]);
+        } else if (npuq_is_float(type_of(y))) {
+            npuq_ref_store_float(expected, (npuq_ref_dtype)ref_dtypes[type_of(y)], i, t[i]);
         } else {
-            npuq_ref_store(expected, ref_dtypes[type_of(y)], i, t[i]);
+            npuq_ref_store(expected, (npuq_ref_dtype)ref_dtypes[type_of(y)], i, t[i]);
         }
     }
     memcpy(&chunk, t, sizeof chunk);
@@ -520,6 +546,11 @@ static void see_memory(const unsigned char *p, const void *expected, size_t byte
     SAME(memory.memory, all, sizeof all, round);
 }
 
+static y_form form_of(npuq_type y)
+{
+    return (y_form){.format = npuq_is_small_float(y) ? find_format(y) : (small_format){0}};
+}
+
 /* An encode and a narrow, as chunk.h joins them. */
 static store_check store(int y, void *p, vchunk t, size_t n, bool unpack_order, stores how)
 {
@@ -530,9 +561,15 @@ static store_check store(int y, void *p, vchunk t, size_t n, bool unpack_order, 
         return check;
     }
 #endif
+    if (y == NPUQ_TYPE_FLOAT4_E2M1 || y == NPUQ_TYPE_FLOAT4_E1M2) { /* which no kernel makes yet */
+        const bool exact = how == TAIL || how == EXACT;
+        store_check check = start_check();
+        store_int4(p, encode_small_float(t, find_format((npuq_type)y), exact, &check), n, unpack_order, how);
+        return check;
+    }
     return y == REQUANT   ? store_requant(p, t, offsets(), n, how)
-           : y == FLIPPED ? store_y(NPUQ_TYPE_INT8, p, t, 0x80, n, unpack_order, how)
-                          : store_y((npuq_type)y, p, t, 0, n, unpack_order, how);
+           : y == FLIPPED ? store_y(NPUQ_TYPE_INT8, p, t, (y_form){.flip = 0x80}, n, unpack_order, how)
+                          : store_y((npuq_type)y, p, t, form_of((npuq_type)y), n, unpack_order, how);
 }
 
 #ifdef STORE_CHECK
@@ -609,6 +646,42 @@ TRY(encode_int32, try_encode(NPUQ_TYPE_INT32))
 TRY(encode_float32, try_encode(NPUQ_TYPE_FLOAT32))
 TRY(encode_float16, try_encode(NPUQ_TYPE_FLOAT16))
 TRY(encode_bfloat16, try_encode(NPUQ_TYPE_BFLOAT16))
+
+static void try_small_codes(void)
+{
+    try_encode(NPUQ_TYPE_FLOAT8_E4M3FN);
+    try_encode(NPUQ_TYPE_FLOAT8_E5M2);
+    try_encode(NPUQ_TYPE_FLOAT4_E2M1);
+    try_encode(NPUQ_TYPE_FLOAT4_E1M2);
+}
+
+TRY(check_of_floats, try_encode(NPUQ_TYPE_HIFLOAT8))
+
+/* Bits 25 to 31 of floats, or -1 where the sign is set, as int8. */
+static void try_halves(bool signs)
+{
+    uint8_t y[CHUNK];
+    uint8_t expected[CHUNK];
+    uint32_t bits[CHUNK];
+    vchunk t;
+
+    for (size_t round = 0; round < ROUNDS; round++) {
+        fill(round, bits);
+        for (size_t i = 0; i < CHUNK; i++) {
+            expected[i] = (uint8_t)(signs ? 0u - (bits[i] >> 31) : bits[i] >> 25);
+        }
+        memcpy(&t, bits, sizeof t);
+        narrow_int8(y,
+                    signs ? icodes_of_halves(h_signs(t.v[0], t.v[1]), h_signs(t.v[2], t.v[3]))
+                          : icodes_of_halves(upper_halves(t.v[0], t.v[1]) >> 9, upper_halves(t.v[2], t.v[3]) >> 9),
+                    0, false, false);
+        SAME(y, expected, sizeof y, round);
+    }
+}
+
+TRY(upper_halves, try_halves(false))
+TRY(h_signs, try_halves(true))
+#define try_icodes_of_halves try_upper_halves
 
 static void try_narrow_int8(void)
 {

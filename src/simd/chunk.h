@@ -95,6 +95,8 @@ INLINE store_check check_quotients(vchunk quotients, store_check done)
 
 #include "vec_required.h"
 
+#include "small_floats.h"
+
 /* ---- one chunk, by type ------------------------------------------------------------------------------------------ */
 
 /* n elements are whole bytes. */
@@ -248,8 +250,14 @@ INLINE void store_int4(char *y, icodes c, size_t n, bool unpack_order, stores ho
     }
 }
 
-/* The encode and the narrow of each type. `flip`, of int8 only, is XORed with each byte. */
-INLINE store_check store_y(npuq_type y_type, char *y, vchunk t, uint8_t flip, size_t n, bool unpack_order, stores how)
+/* What types of y share a kernel do not. */
+typedef struct y_form {
+    uint8_t flip;        /* of int8: XORed with each byte */
+    small_format format; /* of small floats with a mantissa of one size */
+} y_form;
+
+/* The encode and the narrow of each type. */
+INLINE store_check store_y(npuq_type y_type, char *y, vchunk t, y_form form, size_t n, bool unpack_order, stores how)
 {
     const bool exact = how == TAIL || how == EXACT;
     store_check check = start_check();
@@ -258,13 +266,17 @@ INLINE store_check store_y(npuq_type y_type, char *y, vchunk t, uint8_t flip, si
     case NPUQ_TYPE_FLOAT32: store_32(y, encode_float32(t, exact, &check), n, how); break;
     case NPUQ_TYPE_FLOAT16: store_16(y, encode_float16(t, exact, &check), n, how); break;
     case NPUQ_TYPE_BFLOAT16: store_16(y, encode_bfloat16(t, exact, &check), n, how); break;
-    case NPUQ_TYPE_INT8: store_int8(y, encode_integers(t, -128, 127, exact, &check), flip, n, unpack_order, how); break;
+    case NPUQ_TYPE_INT8:
+        store_int8(y, encode_integers(t, -128, 127, exact, &check), form.flip, n, unpack_order, how);
+        break;
     case NPUQ_TYPE_UINT8: store_uint8(y, encode_integers(t, 0, 255, exact, &check), n, unpack_order, how); break;
     case NPUQ_TYPE_INT32: store_32(y, encode_int32(t, exact, &check), n, how); break;
     case NPUQ_TYPE_QUINT4X2: store_int4(y, encode_integers(t, -8, 7, exact, &check), n, unpack_order, how); break;
     case NPUQ_TYPE_FLOAT8_E4M3FN:
     case NPUQ_TYPE_FLOAT8_E5M2:
-    case NPUQ_TYPE_HIFLOAT8:
+        store_int8(y, encode_small_float(t, form.format, exact, &check), 0, n, unpack_order, how);
+        break;
+    case NPUQ_TYPE_HIFLOAT8: store_int8(y, encode_hifloat8(t, exact, &check), 0, n, unpack_order, how); break;
     case NPUQ_TYPE_INT64:
     case NPUQ_TYPE_UINT64:
     case NPUQ_TYPE_FLOAT8_E8M0:
@@ -282,11 +294,6 @@ INLINE store_check store_requant(char *y, vchunk t, ichunk offsets, size_t n, st
 
     store_int8(y, add_requant_offsets(c, offsets), 0, n, false, how);
     return check;
-}
-
-INLINE vf v_magnitude(vf a)
-{
-    return (vf)((vu)a & 0x7FFFFFFFu);
 }
 
 INLINE vchunk chunk_set(float value)

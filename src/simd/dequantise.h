@@ -140,7 +140,7 @@ INLINE store_check dequantise_and_store(const dequantise_parameters *p, const ch
         return check;
     }
 #endif
-    return store_y(k.y, y, t, 0, n, false, how);
+    return store_y(k.y, y, t, (y_form){0}, n, false, how);
 }
 
 /* Rows share no parameters: count is 1. */

@@ -18,6 +18,11 @@ static inline void narrow_16(void *p, hcodes c, bool non_temporal)
     put_vector(p, 1, (vu)c.v[1]);
 }
 
+static inline vh h_signs(vf a, vf b)
+{
+    return (vh)((vs)upper_halves(a, b) >> 15);
+}
+
 static inline void fence_stores(void)
 {
 }

@@ -192,7 +192,7 @@ INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const r
 
     const uint8_t flip = may_flip(k) && p->flips ? p->flip : 0;
 
-    return join_checks(store_y(k.y, y, t, flip, n, unpack_order, how), done, false);
+    return join_checks(store_y(k.y, y, t, (y_form){.flip = flip}, n, unpack_order, how), done, false);
 }
 
 INLINE store_check NPUQ_OF_KIND(columns)(const quantise_parameters *all, const rows *r, size_t count, size_t at,

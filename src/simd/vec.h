@@ -14,6 +14,8 @@ typedef __attribute__((__vector_size__(sizeof(vf)))) int32_t vi;
 typedef __attribute__((__vector_size__(sizeof(vf)))) uint32_t vu;
 typedef __attribute__((__vector_size__(sizeof(vf)))) uint16_t vh;
 
+typedef __attribute__((__vector_size__(sizeof(vf)))) int16_t vs;
+
 typedef struct vchunk {
     vf v[4];
 } vchunk;
@@ -25,6 +27,15 @@ typedef struct ichunk {
 typedef struct hchunk {
     vh v[2];
 } hchunk;
+
+/* A type of 8 or 4 bits with a sign, an exponent and a mantissa. */
+typedef struct small_format {
+    float largest;
+    uint32_t least_normal; /* as a pattern of binary32 */
+    uint32_t drop;         /* mantissa bits that binary32 has, and the type has not */
+    uint16_t first;        /* the biased exponent of the sum with which the encode rounds a number below least_normal */
+    uint16_t sign;         /* the bits of a code that the sign sets */
+} small_format;
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 enum { LOW_FIRST = 1 };

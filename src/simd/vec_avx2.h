@@ -24,6 +24,11 @@ static inline __m128i load_quarter(const void *p)
     return _mm_loadl_epi64(p);
 }
 
+static inline vq in_each_quarter(const void *p)
+{
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128(p));
+}
+
 /* A bit for each lane: its own top bit. */
 #define ALL_SIGNS 0xFFu
 static inline uint32_t signs(vq v)

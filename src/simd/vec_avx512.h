@@ -24,6 +24,11 @@ static inline __m128i load_quarter(const void *p)
     return _mm_loadu_si128(p);
 }
 
+static inline vq in_each_quarter(const void *p)
+{
+    return _mm512_broadcast_i32x4(_mm_loadu_si128(p));
+}
+
 /* A bit for each lane: its own top bit. */
 #define ALL_SIGNS 0xFFFFu
 static inline uint32_t signs(vq v)
@@ -317,6 +322,12 @@ LOAD_TAIL(ints, ichunk, (vi), load_tail_ints)
 #undef LOAD_TAIL
 
 /* n is a multiple of 8, a word. */
+static inline vf v_bounded_magnitude(vf t, vf most)
+{
+    enum { LEAST_MAGNITUDE = 2, NO_SIGN = 2 << 2 };
+    return _mm512_range_ps(t, most, LEAST_MAGNITUDE | NO_SIGN);
+}
+
 static inline vchunk chunk_load_tail_i4(const void *p, size_t n)
 {
     const int32_t *x = p;

@@ -18,7 +18,6 @@ typedef __attribute__((__vector_size__(16))) float vf;
 /* A kernel for every pair of types would be too much code for these targets: kernels test the types once a chunk. */
 #define TYPES_AT_RUN_TIME 1
 
-typedef __attribute__((__vector_size__(16))) int16_t vs;
 typedef __attribute__((__vector_size__(16))) uint8_t vb;
 typedef __attribute__((__vector_size__(16))) uint64_t vl;
 
@@ -98,6 +97,21 @@ static inline vh h_upper(vh a, vh b)
 {
     const vh greater = (vh)((vs)a > (vs)b);
     return (a & greater) | (b & ~greater);
+}
+
+static inline vh h_lower(vh a, vh b)
+{
+    const vh less = (vh)((vs)a < (vs)b);
+    return (a & less) | (b & ~less);
+}
+
+static inline vh h_look_up(const uint8_t *table, vh at)
+{
+    vh found = {0};
+    for (int i = 0; i < 2 * LANES; i++) {
+        found[i] = at[i] < 16 ? table[at[i]] : 0;
+    }
+    return found;
 }
 
 static inline vf v_even(vf a, vf b)
@@ -370,12 +384,34 @@ static inline icodes add_requant_offsets(icodes c, ichunk offsets)
     return c;
 }
 
+static inline icodes icodes_of_halves(vh ab, vh cd)
+{
+    const vh zero = {0};
+    return (icodes){
+        {(vi)join_first_h(ab, zero), (vi)join_last_h(ab, zero), (vi)join_first_h(cd, zero), (vi)join_last_h(cd, zero)}};
+}
+
+static inline vh upper_halves(vf a, vf b)
+{
+    return high_halves((vu)a, (vu)b);
+}
+
+static inline vh small_codes(vf a, vf b, small_format f)
+{
+    return low_halves((vu)a + ((vu)a >> f.drop), (vu)b + ((vu)b >> f.drop)) - (uint16_t)(f.first << (23 - f.drop));
+}
+
 /* A sum with a NaN is NaN. A sum of infinities or very large numbers may be, too: such a chunk takes the longer path
  * needlessly. */
 static inline bool has_no_nan(vchunk t)
 {
     const vf sum = (t.v[0] + t.v[1]) + (t.v[2] + t.v[3]);
     return all_set((vl)(sum == sum));
+}
+
+static inline bool check_of_floats(vchunk t)
+{
+    return has_no_nan(t);
 }
 
 static inline vchunk with_one_nan(vchunk t)

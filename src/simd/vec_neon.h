@@ -39,6 +39,17 @@ static inline vh h_upper(vh a, vh b)
     return vmaxq_u16(a, b);
 }
 
+static inline vh h_lower(vh a, vh b)
+{
+    return vminq_u16(a, b);
+}
+
+/* Both bytes of an index beyond the table give 0. */
+static inline vh h_look_up(const uint8_t *table, vh at)
+{
+    return vreinterpretq_u16_u8(vqtbl1q_u8(vld1q_u8(table), vreinterpretq_u8_u16(at | 0xFF00)));
+}
+
 static inline vf v_even(vf a, vf b)
 {
     return vuzp1q_f32(a, b);
@@ -151,6 +162,31 @@ static inline icodes encode_integers(vchunk t, int least, int most, bool exact, 
 {
     (void)least, (void)most, (void)exact, (void)check;
     return (icodes){{to_i16(t.v[0], t.v[1]), to_i16(t.v[2], t.v[3])}};
+}
+
+static inline icodes icodes_of_halves(vh ab, vh cd)
+{
+    return (icodes){{vreinterpretq_s16_u16(ab), vreinterpretq_s16_u16(cd)}};
+}
+
+static inline vh upper_halves(vf a, vf b)
+{
+    return vuzp2q_u16(vreinterpretq_u16_f32(a), vreinterpretq_u16_f32(b));
+}
+
+static inline vh small_codes(vf a, vf b, small_format f)
+{
+    const int32x4_t right = vdupq_n_s32(-(int)f.drop);
+    const uint32x4_t first = vreinterpretq_u32_f32(a);
+    const uint32x4_t last = vreinterpretq_u32_f32(b);
+    return vuzp1q_u16(vreinterpretq_u16_u32(first + vshlq_u32(first, right)),
+                      vreinterpretq_u16_u32(last + vshlq_u32(last, right))) -
+           (uint16_t)(f.first << (23 - f.drop));
+}
+
+static inline bool check_of_floats(vchunk t)
+{
+    return !has_nan(t);
 }
 
 static inline icodes add_requant_offsets(icodes c, ichunk offsets)

@@ -41,6 +41,9 @@ WORD(vf, v_upper, (vf a, vf b))
 WORD(vf, v_lower, (vf a, vf b))
 /* The larger of two patterns of 16 bits without sign. */
 WORD(vh, h_upper, (vh a, vh b))
+WORD(vh, h_lower, (vh a, vh b))
+/* The smaller of `most` and the magnitude of t; a NaN gives any number. */
+WORD(vf, v_bounded_magnitude, (vf t, vf most))
 /* Every second lane of a, then of b: from the first or from the second lane on. */
 WORD(vf, v_even, (vf a, vf b))
 WORD(vf, v_odd, (vf a, vf b))
@@ -141,6 +144,18 @@ WORD(hcodes, look_up_int4, (const void *x, vu results))
 WORD(icodes, encode_integers, (vchunk t, int least, int most, bool exact, store_check *check))
 /* Clamps codes of -256..255 to these where that is left to do, and adds offsets of -256..255. The narrow is to int8. */
 WORD(icodes, add_requant_offsets, (icodes c, ichunk offsets))
+
+/* Small floats, of 8 and 4 bits, are made in small_floats.h. icodes of halves, as they are: */
+WORD(icodes, icodes_of_halves, (vh ab, vh cd))
+/* Halves of two vectors, in the order of icodes: the upper ones of all lanes, and all ones where the sign is set. */
+WORD(vh, upper_halves, (vf a, vf b))
+WORD(vh, h_signs, (vf a, vf b))
+/* The codes that sum_of_small() leaves in positive sums: an exponent counted from f.first, and the lower half. */
+WORD(vh, small_codes, (vf a, vf b, small_format f))
+/* Byte i of a table where i is less than 16, else 0, for i below 128. */
+WORD(vh, h_look_up, (const uint8_t table[16], vh i))
+/* Fails where a lane is NaN; at most, as checks of encodes do. */
+WORD(store_check, check_of_floats, (vchunk t))
 
 /* ---- narrows ---------------------------------------------------------------------------------------------------- */
 

@@ -33,6 +33,17 @@ static inline vh h_upper(vh a, vh b)
     return (vh)MM(max_epi16)((vq)a, (vq)b);
 }
 
+static inline vh h_lower(vh a, vh b)
+{
+    return (vh)MM(min_epi16)((vq)a, (vq)b);
+}
+
+/* A byte whose top bit is set gives 0. */
+static inline vh h_look_up(const uint8_t *table, vh at)
+{
+    return (vh)MM(shuffle_epi8)(in_each_quarter(table), (vq)(at + 0x8070));
+}
+
 /* See chunk.h: the remainder is exact, and its share corrects the last bit. */
 enum { FAST_DIVIDE = 1 };
 
@@ -125,6 +136,32 @@ static inline icodes encode_integers(vchunk t, int least, int most, bool exact, 
                       MM(packs_epi32)(MM(cvtps_epi32)(t.v[2]), MM(cvtps_epi32)(t.v[3]))};
     *check = check_of_least(MM(min_epi16)(c.ab, c.cd));
     return c;
+}
+
+static inline icodes icodes_of_halves(vh ab, vh cd)
+{
+    return (icodes){(vq)ab, (vq)cd};
+}
+
+static inline vh upper_halves(vf a, vf b)
+{
+    return (vh)MM(packus_epi32)(MM(srli_epi32)((vq)a, 16), MM(srli_epi32)((vq)b, 16));
+}
+
+/* Packing saturates, and keeps the sign. */
+static inline vh h_signs(vf a, vf b)
+{
+    return (vh)MM(srai_epi16)(MM(packs_epi32)((vq)a, (vq)b), 15);
+}
+
+/* The upper half of a sum is its exponent, 7 bits left. One operation adds the lower half, shifted alike. */
+static inline vh small_codes(vf a, vf b, small_format f)
+{
+    const int mantissa = 23 - (int)f.drop;
+    const vq weights = MM(set1_epi32)(1 << 16 | 1 << (7 - mantissa));
+    const vq sums = MM(packs_epi32)(MM(madd_epi16)((vq)a, weights), MM(madd_epi16)((vq)b, weights));
+    const vh codes = (vh)sums - (uint16_t)(f.first << 7);
+    return (vh)MM(mulhi_epu16)((vq)codes, MM(set1_epi16)((short)(1 << (9 + mantissa))));
 }
 
 static inline icodes add_requant_offsets(icodes c, ichunk offsets)

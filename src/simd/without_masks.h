@@ -42,6 +42,11 @@ NARROW_TAIL(int8, 8, (void *p, icodes c, uint8_t flip, size_t n), c, flip, false
 NARROW_TAIL(uint8, 8, (void *p, icodes c, size_t n), c, false, false)
 NARROW_TAIL(int4, 4, (void *p, icodes c, size_t n), c, false, false)
 
+static inline vf v_bounded_magnitude(vf t, vf most)
+{
+    return v_lower((vf)((vu)t & 0x7FFFFFFF), most);
+}
+
 #undef LOAD_TAIL
 #undef NARROW_TAIL
 

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The encodes of small floats, over words of vec_required.h. Included by chunk.h. */
+#ifndef NPUQ_SMALL_FLOATS_H
+#define NPUQ_SMALL_FLOATS_H
+
+INLINE vchunk chunk_without_nan(vchunk t)
+{
+    for (int i = 0; i < 4; i++) {
+        t.v[i] = (vf)((vi)t.v[i] & (t.v[i] == t.v[i]));
+    }
+    return t;
+}
+
+INLINE vf v_magnitude(vf a)
+{
+    return (vf)((vu)a & 0x7FFFFFFFu);
+}
+
+INLINE small_format find_format(npuq_type type)
+{
+    const npuq_float_form form = npuq_float_form_of(type);
+    const uint32_t drop = 23 - form.mantissa;
+    const uint32_t least_exponent = 128 - form.bias;
+
+    return (small_format){npuq_limits_of(type).most, least_exponent << 23, drop, (uint16_t)(least_exponent + drop),
+                          (uint16_t)(0 - (1u << (npuq_bits_of(type) - 1)))};
+}
+
+/* A magnitude's power of two times 2^f.drop, and the magnitude. The sum rounds half to even as the type does, and ends
+ * with an integer in units of the type's last place. The least power is that of the least normal number, so that
+ * subnormal numbers are rounded as the type's. */
+INLINE vf sum_of_small(vf t, small_format f)
+{
+    const vf bounded = v_bounded_magnitude(t, v_set(f.largest));
+    const vf power = v_upper((vf)((vu)bounded & 0x7F800000u), (vf)((vu){0} + f.least_normal));
+
+    return bounded + (vf)((vu)power + (f.drop << 23));
+}
+
+INLINE vh small_halves(vf a, vf b, small_format f)
+{
+    return small_codes(sum_of_small(a, f), sum_of_small(b, f), f) | (h_signs(a, b) & f.sign);
+}
+
+/* Rounds half to even and saturates; keeps the sign of zero. The check fails where there is a NaN. */
+INLINE icodes encode_small_float(vchunk t, small_format f, bool exact, store_check *check)
+{
+    if (exact) {
+        t = chunk_without_nan(t);
+    } else {
+        *check = check_of_floats(t);
+    }
+    return icodes_of_halves(small_halves(t.v[0], t.v[1], f), small_halves(t.v[2], t.v[3], f));
+}
+
+/* By the size of an exponent: how many of 64 units, the last place of 7 bits of mantissa, are not half of the last
+ * place; one less than the last places in a power of two; the code of a power of two, with a positive exponent; and
+ * what a negative exponent adds to it. From 16 on, nothing is kept of the mantissa. */
+static const uint8_t hifloat8_not_half[16] = {56, 56, 56, 56, 48, 48, 48, 48, 32, 32, 32, 32, 32, 32, 32, 32};
+static const uint8_t hifloat8_places[16] = {7, 7, 7, 7, 3, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1};
+static const uint8_t hifloat8_powers[16] = {0x08, 0x10, 0x20, 0x28, 0x40, 0x44, 0x48, 0x4C,
+                                            0x60, 0x62, 0x64, 0x66, 0x68, 0x6A, 0x6C, 0x6E};
+static const uint8_t hifloat8_negative[16] = {0, 8, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16};
+
+/* The exponents of numbers' upper halves, without their signs. */
+INLINE vh h_exponents(vh magnitudes)
+{
+    return (magnitudes >> 7) - 127;
+}
+
+INLINE vh h_sizes(vh exponents)
+{
+    const vh negative = (vh)((vs)exponents >> 15);
+
+    return (exponents ^ negative) - negative;
+}
+
+INLINE vh h_set(uint16_t value)
+{
+    return (vh){0} + value;
+}
+
+/* Halves are rounded away from zero, which no bit beyond the upper half can change. */
+INLINE vh hifloat8_halves(vf a, vf b)
+{
+    const vh upper = upper_halves(a, b);
+    const vh magnitude = upper & 0x7FFF;
+    const vh nonzero = (vh)(magnitude > ((127 - 23) << 7) - 1);
+    const vh bounded = h_upper(h_lower(magnitude, h_set((127 + 15) << 7)), h_set((127 - 22) << 7));
+    const vh rounded = bounded + 64 - h_look_up(hifloat8_not_half, h_sizes(h_exponents(bounded)));
+    const vh exponents = h_exponents(rounded);
+    const vh sizes = h_sizes(exponents);
+    const vh mantissa = rounded & 0x7F;
+    const vh places = (mantissa * h_look_up(hifloat8_places, sizes) + mantissa) >> 7;
+    const vh negative = (vh)((vs)exponents >> 15) & h_look_up(hifloat8_negative, sizes);
+    const vh without_mantissa = (23 - sizes) & (vh)(sizes > 15);
+
+    return ((h_look_up(hifloat8_powers, sizes) + negative + places + without_mantissa) |
+            ((vh)((vs)upper >> 15) & (uint16_t)-128)) &
+           nonzero;
+}
+
+/* Rounds halves away from zero and saturates; a negative number that becomes zero loses its sign. The check fails where
+ * there is a NaN. */
+INLINE icodes encode_hifloat8(vchunk t, bool exact, store_check *check)
+{
+    if (exact) {
+        t = chunk_without_nan(t);
+    } else {
+        *check = check_of_floats(t);
+    }
+    return icodes_of_halves(hifloat8_halves(t.v[0], t.v[1]), hifloat8_halves(t.v[2], t.v[3]));
+}
+
+#endif
