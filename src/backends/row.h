@@ -158,7 +158,11 @@ typedef void npuq_fence_stores_fn(void);
 /* DO(name, Y, X) for every kernel that quantises, by NPUQ_TYPE_<Y> and NPUQ_TYPE_<X>: by a product, and by division. */
 #define NPUQ_EACH_FLOAT_X(DO, y, Y)                                                                                    \
     DO(y##_from_f32, Y, FLOAT32) DO(y##_from_f16, Y, FLOAT16) DO(y##_from_bf16, Y, BFLOAT16)
-#define NPUQ_EACH_PRODUCT(DO) NPUQ_EACH_FLOAT_X(DO, i8, INT8) NPUQ_EACH_FLOAT_X(DO, i4, QUINT4X2)
+#define NPUQ_EACH_PRODUCT_TO(DO, SMALL)                                                                                \
+    NPUQ_EACH_FLOAT_X(DO, i8, INT8) NPUQ_EACH_FLOAT_X(DO, i4, QUINT4X2)                                                \
+    NPUQ_EACH_FLOAT_X(SMALL, e4m3fn, FLOAT8_E4M3FN) NPUQ_EACH_FLOAT_X(SMALL, e5m2, FLOAT8_E5M2)                        \
+    NPUQ_EACH_FLOAT_X(SMALL, hif8, HIFLOAT8)
+#define NPUQ_EACH_PRODUCT(DO) NPUQ_EACH_PRODUCT_TO(DO, DO)
 #define NPUQ_EACH_QUOTIENT(DO)                                                                                         \
     NPUQ_EACH_FLOAT_X(DO, i8, INT8) NPUQ_EACH_FLOAT_X(DO, u8, UINT8) NPUQ_EACH_FLOAT_X(DO, i32, INT32)
 

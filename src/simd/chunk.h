@@ -99,12 +99,10 @@ INLINE store_check check_quotients(vchunk quotients, store_check done)
 
 /* ---- one chunk, by type ------------------------------------------------------------------------------------------ */
 
-/* n elements are whole bytes. */
+/* n elements are whole storage words. */
 INLINE size_t count_bytes(npuq_type type, size_t n)
 {
-    const unsigned bits = npuq_bits_of(type);
-
-    return bits % 8 == 0 ? n * (bits / 8) : n / (8 / bits);
+    return npuq_count_bytes(npuq_word_of(type), n);
 }
 
 /* n is the constant CHUNK, or the fewer elements of a tail. */

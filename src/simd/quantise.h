@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Floating point to integers, by parameters for each row or for each column. */
+/* Floating point to integers and small floats, by parameters for each row or for each column. */
 #ifndef NPUQ_QUANTISE_H
 #define NPUQ_QUANTISE_H
 
@@ -34,6 +34,7 @@ typedef struct quantise_call {
     quantise_spec k;
     const npuq_quant_params *all;
     const float *offset;
+    npuq_type y;  /* k.y, or a type that shares its code */
     uint8_t flip; /* see npuq_block */
 } quantise_call;
 
@@ -46,19 +47,26 @@ typedef struct quantise_parameters {
     size_t stride;        /* from an offset to the next: 1 of NPUQ_BY_ROW and NPUQ_BY_COLUMN, else 0 */
     unsigned run;         /* columns */
     uint32_t inverse_run; /* see invert_run() */
-    uint8_t flip;
+    y_form form;
     vchunk scale;
     vchunk offset;
     vchunk inverse;        /* 1 / scale, where divisions are made by it */
     bool invertible_scale; /* whether the row's scale lets divisions be made by the inverse */
     bool adds;             /* false where there is no offset, or every one is a zero and y has no -0 */
-    bool flips;            /* false where flip is 0 */
+    bool flips;            /* false where form.flip is 0 */
 } quantise_parameters;
 
 /* Takes a copy: clang forgets what is assumed of memory. */
 INLINE void assume_quantising(quantise_spec k)
 {
-    assume(npuq_is_float(k.x) && npuq_is_integer(k.y));
+    assume(npuq_is_float(k.x) && (npuq_is_integer(k.y) || npuq_is_small_float(k.y)));
+}
+
+/* Whether a kernel tests types once a chunk, and makes one chunk at a time: to encode a small float takes so long that
+ * this shows little. A kernel for each pair of types was half as much code as all else. */
+INLINE bool tests_types(quantise_spec k)
+{
+    return AT_RUN_TIME || npuq_is_small_float(k.y);
 }
 
 /* float16 scales of a product by column are always converted. */
@@ -70,7 +78,7 @@ INLINE bool may_have_halves(quantise_spec k)
 /* Whether y has no -0. Then a sum with a zero gives the same y and may be made, or left out, where that is faster. */
 INLINE bool may_add_zero(quantise_spec k)
 {
-    return npuq_is_integer(k.y);
+    return !npuq_float_form_of(k.y).has_minus_zero;
 }
 
 /* Column i is of run (i * inverse >> 31) / NPUQ_LEAST_RUN: a product takes less time than a division. It is exact, as
@@ -120,7 +128,7 @@ INLINE quantise_parameters NPUQ_OF_KIND(load)(const void *call, size_t row)
                                  .stride = stride,
                                  .run = all->run,
                                  .inverse_run = c->k.steps == NPUQ_BY_RUN ? invert_run(all->run) : 0,
-                                 .flip = c->flip,
+                                 .form = {c->flip, npuq_is_small_float(c->k.y) ? find_format(c->y) : (small_format){0}},
                                  .scale = scale,
                                  .offset = chunk_set(row_offset),
                                  .inverse = chunk_set(by_row ? 1.0f / row_scale : 0.0f),
@@ -165,7 +173,7 @@ INLINE vchunk load_run_scales(const quantise_parameters *p, size_t at, size_t n,
 /* Whether rows from memory share parameters by column: slower where a chunk is less than a line. */
 INLINE bool may_share_streams(quantise_spec k)
 {
-    return !AT_RUN_TIME && count_line_columns(npuq_word_of(k.y)) == CHUNK;
+    return !tests_types(k) && count_line_columns(npuq_word_of(k.y)) == CHUNK;
 }
 
 INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const rows *r, size_t row, size_t at, size_t n,
@@ -178,10 +186,11 @@ INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const r
     if (k.is_smooth) { /* whose rows share nothing */
         t = chunk_mul(t, load_columns((column_scales){p->smooth, p->columns}, at, n, how == TAIL, unpack_order));
     }
-    t = by_inverse                                               ? chunk_quotient(t, p->scale, p->inverse, how == EXACT)
-        : k.op != NPUQ_DIV                                       ? chunk_mul(t, p->scale)
-        : FAST_INVERSE && how == FULL && !r->hints->divides_fast ? chunk_div_checked(t, p->scale, &done)
-                                                                 : chunk_div(t, p->scale);
+    t = by_inverse         ? chunk_quotient(t, p->scale, p->inverse, how == EXACT)
+        : k.op != NPUQ_DIV ? chunk_mul(t, p->scale)
+        : FAST_INVERSE && how == FULL && npuq_is_integer(k.y) && !r->hints->divides_fast
+            ? chunk_div_checked(t, p->scale, &done)
+            : chunk_div(t, p->scale);
     if (by_inverse) {
         done = check_quotients(t, done);
     }
@@ -190,9 +199,10 @@ INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const r
     }
     char *const y = r->y + (ptrdiff_t)row * r->y_stride + count_bytes(k.y, at);
 
-    const uint8_t flip = may_flip(k) && p->flips ? p->flip : 0;
+    y_form form = p->form;
 
-    return join_checks(store_y(k.y, y, t, (y_form){.flip = flip}, n, unpack_order, how), done, false);
+    form.flip = may_flip(k) && p->flips ? form.flip : 0;
+    return join_checks(store_y(k.y, y, t, form, n, unpack_order, how), done, !npuq_is_integer(k.y));
 }
 
 INLINE store_check NPUQ_OF_KIND(columns)(const quantise_parameters *all, const rows *r, size_t count, size_t at,
@@ -204,15 +214,15 @@ INLINE store_check NPUQ_OF_KIND(columns)(const quantise_parameters *all, const r
     const bool is_fast_store = how == FULL || how == STREAM;
     /* Whether parameters serve several chunks: in the cache, an inverse or another order pays only then. */
     const bool is_shared = k.steps != NPUQ_BY_COLUMN || count > 1;
-    const bool unpack_order =
-        is_fast_store && k.x == NPUQ_TYPE_BFLOAT16 && k.y != NPUQ_TYPE_INT32 && (is_shared || how == STREAM);
+    const bool unpack_order = is_fast_store && !tests_types(k) && k.x == NPUQ_TYPE_BFLOAT16 && k.y != NPUQ_TYPE_INT32 &&
+                              (is_shared || how == STREAM);
     const bool inverts = is_fast_store ? is_shared || (how == STREAM && may_share_streams(k))
                                        : EXACT_QUOTIENT && how == EXACT && k.steps == NPUQ_BY_ROW && p.invertible_scale;
     const bool by_inverse = FAST_DIVIDE && k.op == NPUQ_DIV && inverts;
 
     /* From memory a sum costs nothing, and next to a division little: fewer cases are less code. */
     p.adds = p.adds || (may_add_zero(k) && (how != FULL || (k.steps == NPUQ_BY_COLUMN && k.op == NPUQ_DIV)));
-    p.flips = how != FULL || (!AT_RUN_TIME && p.flips);
+    p.flips = how != FULL || (!tests_types(k) && p.flips);
     if (k.steps == NPUQ_BY_RUN) {
         p.scale = load_run_scales(&p, at, n, unpack_order);
     }
@@ -245,7 +255,8 @@ INLINE traits NPUQ_OF_KIND(describe)(const quantise_parameters *p)
     /* Prefetching other rows was measured to gain nothing. */
     const bool prefetches = k.x == NPUQ_TYPE_FLOAT32 && k.steps != NPUQ_BY_COLUMN && !k.is_smooth && k.op == NPUQ_MUL;
 
-    return (traits){npuq_word_of(k.x), npuq_word_of(k.y), false, IN_PAIRS(k) && k.op == NPUQ_MUL, prefetches};
+    return (traits){npuq_word_of(k.x), npuq_word_of(k.y), !npuq_is_integer(k.y),
+                    !tests_types(k) && IN_PAIRS(k) && k.op == NPUQ_MUL, prefetches};
 }
 
 #include "driver.h"
@@ -254,14 +265,14 @@ INLINE traits NPUQ_OF_KIND(describe)(const quantise_parameters *p)
  * quantisation, does uint8 have a loop. Elsewhere uint8 takes the exact path. */
 INLINE bool flips_without_loop(const quantise_parameters *p)
 {
-    return may_flip(p->k) && p->flips && (AT_RUN_TIME || p->k.steps == NPUQ_BY_COLUMN || p->adds);
+    return may_flip(p->k) && p->flips && (tests_types(p->k) || p->k.steps == NPUQ_BY_COLUMN || p->adds);
 }
 
 INLINE size_t NPUQ_OF_KIND(run)(const quantise_parameters *p, const rows *r, size_t count, size_t at)
 {
     quantise_parameters known = *p;
 
-    if (AT_RUN_TIME) {
+    if (tests_types(p->k)) {
         return NPUQ_OF_KIND(run_chunks)(p, r, count, at);
     }
     known.flips = false;
@@ -277,9 +288,9 @@ INLINE size_t NPUQ_OF_KIND(run)(const quantise_parameters *p, const rows *r, siz
 }
 
 /* By row or by run. A stream begins where a line of y does. If y begins elsewhere, a vector might be of two runs. */
-FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const npuq_quant_params *params)
+FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const npuq_quant_params *params, npuq_type y)
 {
-    const quantise_call call = {k, params, params->offset, b->flip};
+    const quantise_call call = {k, params, params->offset, y, b->flip};
     const quantise_call for_exact = call; /* the compiler knows that no store changes the other */
     const bool stream = b->hints.from_memory && (k.steps != NPUQ_BY_RUN || (uintptr_t)b->y % LINE == 0);
     retry_state d = {STRIP, 0};
@@ -302,11 +313,11 @@ FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const npuq_
 }
 
 /* Parameters are loaded, and inverted to divide by, once for SHARING rows. */
-FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const npuq_quant_params *params)
+FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const npuq_quant_params *params, npuq_type y)
 {
-    enum { SHARING = AT_RUN_TIME ? 1 : 4, MOST_PARAMETER_BYTES = 16 * 1024, LEAST_X_BYTES = 32 * 1024 };
+    enum { SHARING = 4, MOST_PARAMETER_BYTES = 16 * 1024, LEAST_X_BYTES = 32 * 1024 };
 
-    quantise_call call = {k, params, params->offset, b->flip};
+    quantise_call call = {k, params, params->offset, y, b->flip};
     const bool has_one_offset = params->steps == NPUQ_SCALE_BY_COLUMN;
 
     assume_quantising(k);
@@ -322,8 +333,8 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
     const bool stream =
         may_share_streams(k) && b->hints.from_memory && invertible && b->n >= 8 * CHUNK; /* enough for a stream */
     /* Rows are streamed together if all begin at the same place in a line. */
-    const bool share =
-        !no_sharing && invertible && (stream ? b->y_stride % LINE == 0 : may_share_streams(k) || !b->hints.from_memory);
+    const bool share = !tests_types(k) && !no_sharing && invertible &&
+                       (stream ? b->y_stride % LINE == 0 : may_share_streams(k) || !b->hints.from_memory);
     float one_offset[CHUNK];
     retry_state d = {STRIP, 0};
     size_t i = 0;
@@ -345,7 +356,7 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
             if (end < b->n) {
                 NPUQ_OF_KIND(columns_exact)(&r, count, end, b->n - end);
             }
-        } else if (!AT_RUN_TIME && count == SHARING) {
+        } else if (!tests_types(k) && count == SHARING) {
             NPUQ_OF_KIND(run_rows)(&p, r, SHARING, false, flips_without_loop(&p), &d);
         } else {
             NPUQ_OF_KIND(run_rows)(&p, r, 1, !may_share_streams(k) && b->hints.from_memory, flips_without_loop(&p), &d);
@@ -358,7 +369,8 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
 #define WITH_STEPS(NAME, WAY, DRIVER, STEPS, IS_SMOOTH, Y, X, OP)                                                      \
     OF_STEPS void NPUQ_KERNEL(NAME, WAY)(const npuq_block *b, const npuq_quant_params *p)                              \
     {                                                                                                                  \
-        quantise_##DRIVER(b, (quantise_spec){STEPS, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP, IS_SMOOTH}, p);           \
+        quantise_##DRIVER(b, (quantise_spec){STEPS, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP, IS_SMOOTH}, p,            \
+                          NPUQ_TYPE_##Y);                                                                              \
     }
 
 #define QUANTISER(OP, VERB, NAME, Y, X)                                                                                \
@@ -383,9 +395,42 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
             NPUQ_KERNEL(VERB##_##NAME, by_column)(b, p);                                                               \
         }                                                                                                              \
     }
-#define PRODUCT(...)  QUANTISER(MUL, multiply, __VA_ARGS__)
-#define QUOTIENT(...) QUANTISER(DIV, divide, __VA_ARGS__)
-NPUQ_EACH_PRODUCT(PRODUCT)
+
+INLINE void quantise_by_steps(const npuq_block *b, quantise_spec k, const npuq_quant_params *p, npuq_type y)
+{
+    if (k.steps == NPUQ_BY_COLUMN) {
+        quantise_by_column(b, k, p, y);
+    } else {
+        quantise_by_row(b, k, p, y);
+    }
+}
+
+/* All kernels of small floats, with the code of hifloat8 or of the others. */
+NOINLINE void quantise_small_float(const npuq_block *b, npuq_type y, npuq_type x, npuq_affine_op op,
+                                   const npuq_quant_params *p)
+{
+    const bool by_row = p->steps <= NPUQ_BY_ROW;
+    const npuq_steps steps = by_row ? NPUQ_BY_ROW : p->steps == NPUQ_BY_RUN ? NPUQ_BY_RUN : NPUQ_BY_COLUMN;
+    const bool is_smooth = by_row && p->smooth;
+
+    if (y == NPUQ_TYPE_HIFLOAT8) {
+        quantise_by_steps(b, (quantise_spec){steps, NPUQ_TYPE_HIFLOAT8, x, op, is_smooth}, p, y);
+    } else {
+        quantise_by_steps(b, (quantise_spec){steps, NPUQ_TYPE_FLOAT8_E4M3FN, x, op, is_smooth}, p, y);
+    }
+}
+
+#define SMALL_QUANTISER(OP, VERB, NAME, Y, X)                                                                          \
+    static void NPUQ_KERNEL(VERB, NAME)(const npuq_block *b, const void *params)                                       \
+    {                                                                                                                  \
+        assert(npuq_is_valid_quant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP, params));                               \
+        quantise_small_float(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP, params);                                      \
+    }
+
+#define PRODUCT(...)       QUANTISER(MUL, multiply, __VA_ARGS__)
+#define SMALL_PRODUCT(...) SMALL_QUANTISER(MUL, multiply, __VA_ARGS__)
+#define QUOTIENT(...)      QUANTISER(DIV, divide, __VA_ARGS__)
+NPUQ_EACH_PRODUCT_TO(PRODUCT, SMALL_PRODUCT)
 NPUQ_EACH_QUOTIENT(QUOTIENT)
 
 #undef NPUQ_OF_KIND

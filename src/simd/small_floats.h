@@ -81,7 +81,7 @@ INLINE vh h_set(uint16_t value)
 }
 
 /* Halves are rounded away from zero, which no bit beyond the upper half can change. */
-INLINE vh hifloat8_halves(vf a, vf b)
+NOINLINE vh hifloat8_halves(vf a, vf b)
 {
     const vh upper = upper_halves(a, b);
     const vh magnitude = upper & 0x7FFF;
