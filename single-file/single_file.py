@@ -207,7 +207,6 @@ def definitions(text):
         names.add(function)
     for variable in re.findall(r"^static [^;={(]*?\b(\w+)(?:\[\w*\])*(?: =|;)", code, re.MULTILINE):
         names.add(variable)
-    names |= set(re.findall(r"^static _Atomic\([^)]*\) (\w+)", code, re.MULTILINE))
     for tag, body, name in re.findall(r"^(?:typedef )?(?:struct|enum)( \w+)? {(.*?)}( \w+)?;", code,
                                       re.DOTALL | re.MULTILINE):
         names |= {tag.strip(), name.strip()} - {""}
@@ -247,15 +246,15 @@ def marked(text, public):
     def mark(match):
         return match[0] if match[2] in public else f"NPUQ_INTERNAL {match[1]}{match[2]}"
 
-    text = re.sub(r"\bextern (const \w+ npuq_)", r"NPUQ_INTERNAL \1", text)
-    return re.sub(r"^(?!static |typedef |NPUQ_CONTRACT |NPUQ_INTERNAL )([A-Za-z_][\w ]* \**)(npuq_\w+)(?=[(\[;]| =)",
-                  mark, text, flags=re.MULTILINE)
+    text = re.sub(r"\bextern ((?:const \w+|_Atomic\([^)]*\)) npuq_)", r"NPUQ_INTERNAL \1", text)
+    return re.sub(r"^(?!static |typedef |NPUQ_CONTRACT |NPUQ_INTERNAL )([A-Za-z_][\w ]* \**|_Atomic\([^)]*\) )"
+                  r"(npuq_\w+)(?=[(\[;]| =)", mark, text, flags=re.MULTILINE)
 
 
 def in_c99(text):
     """C99 has no such keywords; compilers have them as extensions."""
-    return re.sub(r"(?<!#define )\b((?:static )?(?:_Atomic\(|_Thread_local |_Alignas\()|_Static_assert\()",
-                  r"__extension__ \1", text)
+    return re.sub(r"(?<!#define )\b((?:(?:static|NPUQ_INTERNAL) )?(?:_Atomic\(|_Thread_local |_Alignas\()|"
+                  r"_Static_assert\()", r"__extension__ \1", text)
 
 
 def backend(name, target, text):

@@ -81,7 +81,7 @@ static inline const npuq_type_info *npuq_find_type(npuq_dtype dtype)
 {
     const unsigned number = (unsigned)dtype;
 
-    return &npuq_type_infos[number < NPUQ_DTYPE_NUMBERS ? npuq_type_places[number] : 0];
+    return &npuq_type_infos[__builtin_expect(number < NPUQ_DTYPE_NUMBERS, true) ? npuq_type_places[number] : 0];
 }
 
 /* Constants, of a constant. */

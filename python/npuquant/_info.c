@@ -63,7 +63,7 @@ static PyObject *info(PyObject *module, PyObject *none)
     (void)none;
     return Py_BuildValue("{s:N,s:s,s:{s:s,s:n,s:i,s:i,s:O,s:n,s:i}}", "features", cpu_features(), "compiler", COMPILER,
                          "tuning", "name", t->name, "cached_bytes", (Py_ssize_t)t->cached_bytes, "prefetch_bytes",
-                         t->prefetch_bytes, "read_streams", t->read_streams, "rows_to_l2",
+                         t->prefetch_bytes, "read_streams", t->cached.read_streams, "rows_to_l2",
                          t->rows_to_l2 ? Py_True : Py_False, "near_bytes", (Py_ssize_t)t->near_bytes,
                          "near_prefetch_bytes", t->near_prefetch_bytes);
 }

@@ -5,7 +5,6 @@
 #include "../status.h"
 #include "cpu.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,12 +31,6 @@ _Static_assert((NPUQ_EACH_RANGE(NPUQ_ONE)) == COUNT(FLOATS), "ranges");
 _Static_assert((NPUQ_EACH_PARAMETER(NPUQ_ONE)) == COUNT(ADDENDS) - COUNT(FLOAT32), "parameters");
 _Static_assert(NPUQ_ROW_TYPES <= NPUQ_TYPE_ROOM && NPUQ_ROWS_KERNELS < UINT8_MAX, "a byte for each");
 
-typedef struct backend {
-    npuq_backend id;
-    const char *name;
-    const npuq_row_kernels *kernels; /* &not_built_in, or its own */
-} backend;
-
 static const npuq_row_kernels not_built_in;
 #ifndef NPUQ_WITH_AVX512
 #define npuq_rows_avx512 not_built_in
@@ -53,15 +46,15 @@ static const npuq_row_kernels not_built_in;
 #endif
 
 #define NAME_AND_KERNELS(ID, name) {NPUQ_BACKEND_##ID, #name, &npuq_rows_##name},
-static const backend backends[] = {NPUQ_EACH_BACKEND(NAME_AND_KERNELS)};
+static const npuq_built_backend backends[] = {NPUQ_EACH_BACKEND(NAME_AND_KERNELS)};
 
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
 #ifdef NPUQ_WITH_AVX512
-static const backend avx512_bf16 = {NPUQ_BACKEND_AVX512, "avx512", &npuq_rows_avx512_bf16};
+static const npuq_built_backend avx512_bf16 = {NPUQ_BACKEND_AVX512, "avx512", &npuq_rows_avx512_bf16};
 #endif
 
-static const backend *with_best_kernels(const backend *b)
+static const npuq_built_backend *with_best_kernels(const npuq_built_backend *b)
 {
 #ifdef NPUQ_WITH_AVX512
     if (b->id == NPUQ_BACKEND_AVX512 && npuq_cpu_converts_bf16()) {
@@ -71,16 +64,15 @@ static const backend *with_best_kernels(const backend *b)
     return b;
 }
 
-/* The choice, made at the first call: null until then. */
-static _Atomic(const backend *) active;
+_Atomic(const npuq_built_backend *) npuq_chosen_backend;
 
-static bool is_available(const backend *b)
+static bool is_available(const npuq_built_backend *b)
 {
     return b && b->kernels != &not_built_in && npuq_cpu_runs(b->id);
 }
 
 /* Null if there is none. */
-static const backend *find(npuq_backend id)
+static const npuq_built_backend *find(npuq_backend id)
 {
     for (size_t i = 0; i < BACKENDS; i++) {
         if (backends[i].id == id) {
@@ -90,7 +82,7 @@ static const backend *find(npuq_backend id)
     return NULL;
 }
 
-static const backend *find_named(const char *name)
+static const npuq_built_backend *find_named(const char *name)
 {
     for (size_t i = 0; i < BACKENDS; i++) {
         if (strcmp(backends[i].name, name) == 0) {
@@ -100,7 +92,7 @@ static const backend *find_named(const char *name)
     return NULL;
 }
 
-static const backend *fastest(void)
+static const npuq_built_backend *fastest(void)
 {
     size_t i = 0;
     while (!is_available(&backends[i])) {
@@ -123,10 +115,10 @@ static const char *list_available(char text[AVAILABLE])
     return text;
 }
 
-static const backend *first_choice(void)
+static const npuq_built_backend *first_choice(void)
 {
     const char *name = getenv("NPUQ_BACKEND");
-    const backend *first = name && *name ? find_named(name) : NULL;
+    const npuq_built_backend *first = name && *name ? find_named(name) : NULL;
 
     if (!is_available(first)) {
         first = fastest();
@@ -141,28 +133,20 @@ static const backend *first_choice(void)
     return first;
 }
 
-static const backend *choice(void)
+const npuq_built_backend *npuq_choose_backend(void)
 {
-    const backend *chosen = atomic_load_explicit(&active, memory_order_acquire);
+    const npuq_built_backend *chosen = NULL;
+    const npuq_built_backend *first = with_best_kernels(first_choice());
 
-    if (!chosen) {
-        const backend *first = with_best_kernels(first_choice());
-        /* Another thread may have chosen meanwhile: its choice stands. */
-        if (atomic_compare_exchange_strong(&active, &chosen, first)) {
-            chosen = first;
-        }
-    }
-    return chosen;
-}
-
-const npuq_row_kernels *npuq_kernels(void)
-{
-    return choice()->kernels;
+    /* Another thread may have chosen meanwhile: its choice stands. */
+    return atomic_compare_exchange_strong(&npuq_chosen_backend, &chosen, first) ? first : chosen;
 }
 
 npuq_backend npuq_active_backend(void)
 {
-    return choice()->id;
+    const npuq_built_backend *chosen = atomic_load_explicit(&npuq_chosen_backend, memory_order_acquire);
+
+    return (chosen ? chosen : npuq_choose_backend())->id;
 }
 
 bool npuq_backend_available(npuq_backend id)
@@ -172,7 +156,7 @@ bool npuq_backend_available(npuq_backend id)
 
 npuq_status npuq_set_backend(npuq_backend id)
 {
-    const backend *found = find(id);
+    const npuq_built_backend *found = find(id);
 
     if (!is_available(found)) {
         char available[AVAILABLE];
@@ -181,13 +165,13 @@ npuq_status npuq_set_backend(npuq_backend id)
                          "%s (%d) is not built in or not on this CPU; expected one of:%s", npuq_backend_name(id),
                          (int)id, list_available(available));
     }
-    atomic_store_explicit(&active, with_best_kernels(found), memory_order_release);
+    atomic_store_explicit(&npuq_chosen_backend, with_best_kernels(found), memory_order_release);
     return NPUQ_OK;
 }
 
 const char *npuq_backend_name(npuq_backend id)
 {
-    const backend *found = find(id);
+    const npuq_built_backend *found = find(id);
 
     return found ? found->name : "unknown";
 }

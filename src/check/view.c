@@ -115,10 +115,10 @@ npuq_status npuq_check_arguments(npuq_arguments *arguments, const npuq_signature
     arguments->tensors = tensors;
     arguments->present = 0;
     arguments->dense = 0;
+    arguments->is_y_like_x = false;
     for (size_t i = 0; i < signature->count; i++) {
         const npuq_argument *a = &signature->arguments[i];
         const npuq_tensor *tensor = tensors[i];
-        int64_t count;
 
         if (!tensor) {
             if (npuq_may_be_absent(a)) {
@@ -137,7 +137,9 @@ npuq_status npuq_check_arguments(npuq_arguments *arguments, const npuq_signature
         }
         arguments->present |= 1u << i;
         arguments->infos[i] = info;
-        if (npuq_find_dense_span(tensor, info->word.size, &arguments->spans[i], &count)) {
+        const int64_t count = npuq_count_dense(tensor);
+
+        if (npuq_find_dense_span(tensor, count, info->word.size, &arguments->spans[i])) {
             arguments->dense |= 1u << i;
             if (i <= NPUQ_AT_Y) {
                 arguments->counts[i] = count;

@@ -76,16 +76,16 @@ typedef struct npuq_arguments {
     const npuq_type_info *infos[NPUQ_MOST_ARGUMENTS]; /* of those present; of an absent y an unknown dtype's */
     npuq_span spans[NPUQ_MOST_ARGUMENTS];             /* of those used */
     int64_t counts[NPUQ_AFTER_Y];                     /* of x and y, if dense: steps, as shape counts them */
-    bool is_prepared;
+    int64_t small; /* the most elements of a call that is one unit; 0 if it is prepared */
     bool has_executor;
+    bool is_y_like_x; /* y has the shape of x, in steps; else that is not known */
 } npuq_arguments;
 
 #define NPUQ_LARGEST_OBJECT (sizeof(void *) < 8 ? (int64_t)PTRDIFF_MAX : (int64_t)1 << 57)
 
-/* Whether a tensor of at most NPUQ_MAX_NDIM dimensions is dense; size is that of its step. */
-static inline bool npuq_find_dense_span(const npuq_tensor *tensor, size_t size, npuq_span *span, int64_t *elements)
+/* The steps of a tensor of at most NPUQ_MAX_NDIM dimensions; 0 if there are none, or gaps between them. */
+static inline int64_t npuq_count_dense(const npuq_tensor *tensor)
 {
-    const uintptr_t first = (uintptr_t)tensor->data;
     int64_t count = 1;
 
     for (int d = tensor->ndim - 1; d >= 0; d--) {
@@ -95,15 +95,35 @@ static inline bool npuq_find_dense_span(const npuq_tensor *tensor, size_t size, 
             continue;
         }
         if (extent < 1 || tensor->strides[d] != count || __builtin_mul_overflow(count, extent, &count)) {
+            return 0;
+        }
+    }
+    return count <= NPUQ_LARGEST_OBJECT / 8 ? count : 0;
+}
+
+/* Sets the bytes of a dense tensor. Returns false where it has none, or is not aligned. */
+static inline bool npuq_find_dense_span(const npuq_tensor *tensor, int64_t count, size_t size, npuq_span *span)
+{
+    const uintptr_t first = (uintptr_t)tensor->data;
+    const uintptr_t last = first + ((uintptr_t)count * size - 1);
+
+    *span = (npuq_span){first, last, size};
+    return (first & (size - 1)) == 0 && first - 1 < last; /* finds a count of 0, null, and what wraps round, too */
+}
+
+/* Whether two tensors have one shape and the same strides, as x and y of most calls. */
+static inline bool npuq_are_laid_out_alike(const npuq_tensor *a, const npuq_tensor *b)
+{
+    if (a->ndim != b->ndim) {
+        return false;
+    }
+#pragma GCC unroll 1
+    for (int d = 0; d < a->ndim; d++) {
+        if (a->shape[d] != b->shape[d] || a->strides[d] != b->strides[d]) {
             return false;
         }
     }
-    const uintptr_t last = first + ((uintptr_t)count * size - 1);
-
-    *elements = count;
-    *span = (npuq_span){first, last, size};
-    /* The last comparison finds null and what wraps round. */
-    return count <= NPUQ_LARGEST_OBJECT / 8 && (first & (size - 1)) == 0 && first - 1 < last;
+    return true;
 }
 
 /* The fast pass of npuq_check_arguments() and npuq_check_layouts(): whether every argument is dense, and each output
@@ -113,12 +133,12 @@ static inline NPUQ_INLINED bool npuq_check_dense_fast(npuq_arguments *arguments,
 {
     npuq_span spans[NPUQ_MOST_ARGUMENTS]; /* which stay in registers */
     unsigned present = 0;
+    bool is_y_like_x = false;
 
 #pragma GCC unroll 8
     for (size_t i = 0; i < signature->count; i++) {
         const npuq_argument *a = &signature->arguments[i];
         const npuq_tensor *tensor = tensors[i];
-        int64_t count;
 
         if (!tensor) {
             if (!npuq_may_be_absent(a)) {
@@ -132,8 +152,13 @@ static inline NPUQ_INLINED bool npuq_check_dense_fast(npuq_arguments *arguments,
         }
         const npuq_type_info *info = npuq_find_type(tensor->dtype);
 
-        if ((info->set & a->dtypes) == 0 || tensor->ndim < a->min_ndim || tensor->ndim > a->max_ndim ||
-            !npuq_find_dense_span(tensor, info->word.size, &spans[i], &count)) {
+        if ((info->set & a->dtypes) == 0 || tensor->ndim < a->min_ndim || tensor->ndim > a->max_ndim) {
+            return false;
+        }
+        is_y_like_x = i == NPUQ_AT_Y ? npuq_are_laid_out_alike(tensors[NPUQ_AT_X], tensor) : is_y_like_x;
+        const int64_t count = i == NPUQ_AT_Y && is_y_like_x ? arguments->counts[NPUQ_AT_X] : npuq_count_dense(tensor);
+
+        if (!npuq_find_dense_span(tensor, count, info->word.size, &spans[i])) {
             return false;
         }
         if (i <= NPUQ_AT_Y) {
@@ -165,6 +190,7 @@ static inline NPUQ_INLINED bool npuq_check_dense_fast(npuq_arguments *arguments,
     arguments->tensors = tensors;
     arguments->present = present;
     arguments->dense = present;
+    arguments->is_y_like_x = is_y_like_x;
     return true;
 }
 
@@ -239,7 +265,7 @@ static inline npuq_status npuq_check_output_shape(const npuq_arguments *argument
     if (arguments->infos[y]->word.log2_elements > 0) {
         return npuq_check_packed_shape(arguments, x, y);
     }
-    return npuq_check_shape(arguments, y, from->ndim, from->shape, "the shape of x");
+    return arguments->is_y_like_x ? NPUQ_OK : npuq_check_shape(arguments, y, from->ndim, from->shape, "the shape of x");
 }
 
 /* y has x's shape, but where x's type has several elements in a word, the last extent counts elements. */

@@ -100,9 +100,10 @@ static inline NPUQ_INLINED void quantise_rows(const npuq_kernel_setup *setup, co
     }
 }
 
-static NPUQ_NOT_INLINED void quantise_different_rows(const npuq_kernel_setup *setup, const npuq_tile *tile,
-                                                     npuq_params scale, npuq_params offset)
+static NPUQ_NOT_INLINED void quantise_different_rows(const npuq_kernel_setup *setup, const npuq_tile *tile)
 {
+    const npuq_params scale = npuq_make_row_params(setup, tile, NPUQ_AFFINE_SCALE);
+    const npuq_params offset = npuq_make_row_params(setup, tile, NPUQ_AFFINE_OFFSET);
     float scales[NPUQ_CONVERTED + NPUQ_MAX_REPEAT];
     float offsets[NPUQ_CONVERTED + NPUQ_MAX_REPEAT];
     npuq_tile part;
@@ -127,7 +128,7 @@ static NPUQ_NOT_INLINED void quantise_columns(const npuq_kernel_setup *setup, co
     const bool converts = npuq_needs_conversion(&scale) || (!is_one && npuq_needs_conversion(&offset));
     column_job job = {setup,
                       tile,
-                      {NULL, is_one ? npuq_convert_params(setup->kernels, &offset, 1, offsets) : NULL, NULL, NULL,
+                      {NULL, is_one ? npuq_convert_one(setup, tile, NPUQ_AFFINE_OFFSET, offsets) : NULL, NULL, NULL,
                        setup->steps, 0, false},
                       npuq_count_rows_to_join(setup, tile),
                       scales,
@@ -141,15 +142,13 @@ static NPUQ_NOT_INLINED void quantise_columns(const npuq_kernel_setup *setup, co
 void npuq_quantise_by_row(const npuq_plan *plan, const npuq_tile *tile)
 {
     const npuq_kernel_setup *setup = &plan->setup;
-    const npuq_params scale = npuq_make_row_params(setup, tile, NPUQ_AFFINE_SCALE);
-    const npuq_params offset = npuq_make_row_params(setup, tile, NPUQ_AFFINE_OFFSET);
     float converted[2];
 
     if (tile->rows == 1 || setup->steps == NPUQ_ONE) {
-        quantise_rows(setup, tile, npuq_convert_params(setup->kernels, &scale, 1, &converted[0]),
-                      npuq_convert_params(setup->kernels, &offset, 1, &converted[1]), NPUQ_ONE);
+        quantise_rows(setup, tile, npuq_convert_one(setup, tile, NPUQ_AFFINE_SCALE, &converted[0]),
+                      npuq_convert_one(setup, tile, NPUQ_AFFINE_OFFSET, &converted[1]), NPUQ_ONE);
     } else {
-        quantise_different_rows(setup, tile, scale, offset);
+        quantise_different_rows(setup, tile);
     }
 }
 
@@ -166,7 +165,7 @@ void npuq_quantise_by_column(const npuq_plan *plan, const npuq_tile *tile)
     if (npuq_is_block(setup, tile) && (bf16 || npuq_params_are_ready(&scale)) &&
         (is_one || npuq_params_are_ready(&offset))) {
         const npuq_quant_params params = {scale.data,
-                                          is_one ? npuq_convert_params(setup->kernels, &offset, 1, &converted)
+                                          is_one ? npuq_convert_one(setup, tile, NPUQ_AFFINE_OFFSET, &converted)
                                                  : (const float *)(const void *)offset.data,
                                           NULL,
                                           NULL,

@@ -536,7 +536,7 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
     if (group_index) {
         const npuq_params smooth = npuq_find_column_params(plan, SMOOTH);
 
-        plan->groups = npuq_find_groups(group_index);
+        npuq_add_groups(plan, arguments, group_index);
         plan->groups.share_tiles = cols >= NPUQ_SHORT && npuq_is_ready_smooth(&plan->setup, &smooth);
     }
     if (o->step == NPUQ_APPLY || is_empty) {
@@ -544,7 +544,7 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
         if (plan->way != NPUQ_ONE_TILE) {
             npuq_cut_plan(plan, arguments, NPUQ_DYNAMIC_UNIT, NPUQ_DYNAMIC_UNIT);
         }
-    } else if (per_tensor ? rows > 1 || (int64_t)cols > npuq_find_small(arguments)
+    } else if (per_tensor ? rows > 1 || (int64_t)cols > arguments->small
                           : arguments->has_executor && cols >= NPUQ_LONG_ROW) {
         own->shared = per_tensor ? NPUQ_SHARED_TENSOR : NPUQ_SHARED_ROW;
         plan->way = plan->way == NPUQ_ONE_TILE ? NPUQ_FLAT : plan->way;

@@ -122,7 +122,7 @@ npuq_status npuq_check_dynamic(const npuq_arguments *arguments, const void *opti
     npuq_status status;
 
     if ((status = npuq_check_scale_form(op, o->scale_form)) != NPUQ_OK ||
-        (status = check_mode(op, o->quant_mode, arguments->is_prepared && o->step != NPUQ_APPLY)) != NPUQ_OK ||
+        (status = check_mode(op, o->quant_mode, arguments->small == 0 && o->step != NPUQ_APPLY)) != NPUQ_OK ||
         (o->step == NPUQ_QUANTISE_ALL &&
          (status = check_emptiness(op, arguments->tensors[NPUQ_DYNAMIC_X], o->quant_mode)) != NPUQ_OK) ||
         (status = check_smooth(arguments, o->quant_mode)) != NPUQ_OK ||

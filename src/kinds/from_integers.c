@@ -237,9 +237,9 @@ npuq_status npuq_plan_from_integers(npuq_plan *plan, const npuq_arguments *argum
     }
     add_columns(plan, arguments, NPUQ_INTEGERS_SCALE);
     add_columns(plan, arguments, NPUQ_INTEGERS_ADDEND);
-    if (has_row_scale) {
-        npuq_add_by_row(plan, arguments, NPUQ_INTEGERS_ROW_SCALE);
-        plan->block_rows = plan->way != NPUQ_IN_SPACE ? SIZE_MAX : NPUQ_MOST_SCALED_ROWS;
+    npuq_add_by_row(plan, arguments, NPUQ_INTEGERS_ROW_SCALE);
+    if (has_row_scale && plan->way == NPUQ_IN_SPACE) {
+        plan->block_rows = NPUQ_MOST_SCALED_ROWS;
     }
     if (by_group && tensors[NPUQ_INTEGERS_X]->shape[1] == 1) { /* groups of one row: no two rows share parameters */
         plan->block_rows = 1;

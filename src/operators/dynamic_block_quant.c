@@ -84,7 +84,9 @@ static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments,
     plan->block = (size_t)block;
     own->form = NPUQ_SYMMETRIC_BLOCK;
     own->min_scale = o->min_scale;
+    npuq_add_absent(plan, NPUQ_DYNAMIC_SMOOTH);
     npuq_add_by_row(plan, arguments, SCALE);
+    npuq_add_absent(plan, NPUQ_DYNAMIC_OFFSET);
     if (plan->way != NPUQ_IN_SPACE) {
         npuq_tile *all = &plan->area.all;
 

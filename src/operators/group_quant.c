@@ -44,7 +44,7 @@ static npuq_status make_plan(npuq_plan *plan, const npuq_arguments *arguments, c
     if (status != NPUQ_OK || !npuq_start_plan(plan, arguments, GROUP_INDEX, NPUQ_MUL, NPUQ_SCALE_BY_COLUMN)) {
         return status;
     }
-    plan->groups = npuq_find_groups(group_index);
+    npuq_add_groups(plan, arguments, group_index);
     npuq_add_by_column(plan, arguments, SCALE);
     npuq_add_by_column(plan, arguments, OFFSET);
     if (plan->way == NPUQ_ONE_TILE) {

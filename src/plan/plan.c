@@ -30,7 +30,7 @@ bool npuq_start_plan_space(npuq_plan *plan, const npuq_arguments *arguments, con
 
 void npuq_cut_plan(npuq_plan *plan, const npuq_arguments *arguments, size_t elements, size_t most_cols)
 {
-    if (arguments->is_prepared) {
+    if (arguments->small == 0) {
         elements = npuq_smaller(elements, NPUQ_PREPARED_UNIT);
         most_cols = most_cols == NPUQ_WHOLE_ROWS ? most_cols : npuq_smaller(most_cols, NPUQ_PREPARED_UNIT);
     }

@@ -102,18 +102,12 @@ typedef struct npuq_operator {
 
 /* ---- what a plan consists of ----------------------------------------------------------------------------------- */
 
-/* The most elements of a call that is one unit. */
-static inline int64_t npuq_find_small(const npuq_arguments *arguments)
-{
-    return arguments->is_prepared ? 0 : arguments->has_executor ? NPUQ_SMALL : NPUQ_SMALL_ALONE;
-}
-
 bool npuq_start_plan_space(npuq_plan *plan, const npuq_arguments *arguments, const npuq_tensor *elements);
 void npuq_choose_memory(npuq_plan *plan, size_t elements);
 
-/* Sets all of a plan but its units, with x and y as the only operands. Returns whether there are elements. Where
- * parameters do not step, all elements are one row; where NPUQ_BY_OTHERS, no call is flat. Inlined, with a constant
- * number of operands: a small call's time would go into calls and loops. */
+/* Sets all of a plan but its units, with x and y as the first operands: all others are added, absent or not. Returns
+ * whether there are elements. Where parameters do not step, all elements are one row; where NPUQ_BY_OTHERS, no call is
+ * flat. Inlined, with a constant number of operands: a small call's time would go into calls and loops. */
 static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_arguments *arguments, int operands,
                                                 npuq_affine_op op, npuq_steps steps)
 {
@@ -158,20 +152,13 @@ static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_argu
     all->group_offsets = NULL;
     all->repeat = 1;
     all->phase_in_run = 0;
-#pragma GCC unroll 7
-    for (int i = 0; i < operands; i++) {
-        all->places[i] = (npuq_place){NULL, 0, 0};
-    }
     for (int i = NPUQ_AT_X; i <= NPUQ_AT_Y; i++) {
-        if (tensors[i]) {
-            const npuq_storage_word word = i == NPUQ_AT_X ? x_word : y_word;
+        const npuq_storage_word word = i == NPUQ_AT_X ? x_word : y_word;
 
-            all->places[i].data = tensors[i]->data;
-            all->places[i].row_stride = (ptrdiff_t)npuq_count_bytes(word, all->cols);
-            all->places[i].col_stride = word.size;
-        }
+        all->places[i] =
+            (npuq_place){tensors[i] ? tensors[i]->data : NULL, (ptrdiff_t)npuq_count_bytes(word, all->cols), word.size};
     }
-    plan->way = (int64_t)count <= npuq_find_small(arguments) ? NPUQ_ONE_TILE : NPUQ_FLAT;
+    plan->way = (int64_t)count <= arguments->small ? NPUQ_ONE_TILE : NPUQ_FLAT;
     if (plan->way == NPUQ_ONE_TILE) {
         plan->units.count = 1;
         setup->memory = npuq_plan_cached_memory();
@@ -181,31 +168,37 @@ static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_argu
     return true;
 }
 
-/* Adds an argument with an element for each row, unless it is absent. */
+static inline void npuq_add_absent(npuq_plan *plan, int i)
+{
+    if (plan->way != NPUQ_IN_SPACE) { /* which begins without operands */
+        plan->area.all.places[i] = (npuq_place){NULL, 0, 0};
+    }
+}
+
+/* Adds an argument with an element for each row. */
 static inline void npuq_add_by_row(npuq_plan *plan, const npuq_arguments *arguments, int i)
 {
     const npuq_tensor *tensor = arguments->tensors[i];
 
     if (!tensor) {
+        npuq_add_absent(plan, i);
         return;
     }
     plan->setup.types[i] = (uint8_t)arguments->infos[i]->type;
     if (plan->way != NPUQ_IN_SPACE) {
-        plan->area.all.places[i].data = tensor->data;
-        plan->area.all.places[i].row_stride = arguments->infos[i]->word.size;
-        plan->area.all.places[i].col_stride = 0;
+        plan->area.all.places[i] = (npuq_place){tensor->data, arguments->infos[i]->word.size, 0};
     } else {
         npuq_add_operand(&plan->area.space, i, tensor);
     }
 }
 
-/* Adds an argument whose last dimension has an element for each column, or one for all, unless it is absent. The first
- * of two dimensions is groups. */
+/* Adds an argument whose last dimension has an element for each column, or one for all. */
 static inline void npuq_add_by_column(npuq_plan *plan, const npuq_arguments *arguments, int i)
 {
     const npuq_tensor *tensor = arguments->tensors[i];
 
     if (!tensor) {
+        npuq_add_absent(plan, i);
         return;
     }
     const int last = tensor->ndim - 1;
@@ -214,18 +207,22 @@ static inline void npuq_add_by_column(npuq_plan *plan, const npuq_arguments *arg
 
     plan->setup.types[i] = (uint8_t)arguments->infos[i]->type;
     if (plan->way != NPUQ_IN_SPACE) {
-        plan->area.all.places[i].data = tensor->data;
-        plan->area.all.places[i].row_stride = 0;
-        plan->area.all.places[i].col_stride = is_one ? 0 : size;
+        plan->area.all.places[i] = (npuq_place){tensor->data, 0, is_one ? 0 : size};
     } else {
         npuq_add_operand_along(&plan->area.space, i, tensor, is_one ? -1 : plan->area.space.ndim - 1,
                                is_one ? 0 : tensor->strides[last]);
     }
-    if (i == NPUQ_AT_GROUPED) {
-        plan->group_stride = tensor->ndim == 2 && tensor->shape[0] > 1 && tensor->shape[last] > 0
-                                 ? (ptrdiff_t)tensor->strides[0] * size
-                                 : 0;
-    }
+}
+
+/* Rows are in groups. Where argument NPUQ_AT_GROUPED has two dimensions, the first one is groups. */
+static inline void npuq_add_groups(npuq_plan *plan, const npuq_arguments *arguments, const npuq_tensor *group_index)
+{
+    const npuq_tensor *tensor = arguments->tensors[NPUQ_AT_GROUPED];
+
+    plan->groups = npuq_find_groups(group_index);
+    plan->group_stride = tensor && tensor->ndim == 2 && tensor->shape[0] > 1 && tensor->shape[1] > 0
+                             ? (ptrdiff_t)tensor->strides[0] * arguments->infos[NPUQ_AT_GROUPED]->word.size
+                             : 0;
 }
 
 /* Cuts the one unit of a small call into tiles, where it has several groups or too many rows for one. */
@@ -293,7 +290,7 @@ static inline NPUQ_INLINED npuq_status npuq_check_call(npuq_arguments *arguments
     const bool dense = npuq_check_dense_fast(arguments, signature, tensors);
     npuq_status status;
 
-    arguments->is_prepared = false;
+    arguments->small = executor ? NPUQ_SMALL : NPUQ_SMALL_ALONE;
     arguments->has_executor = executor != NULL;
     if ((!dense && (status = npuq_check_arguments(arguments, signature, tensors)) != NPUQ_OK) ||
         (status = check(arguments, options)) != NPUQ_OK) {

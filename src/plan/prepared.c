@@ -126,7 +126,7 @@ npuq_status npuq_prepare_operator(npuq_call *call, const npuq_operator *op, cons
         return fail_call(op->signature.op);
     }
     plan.compute = op->compute;
-    arguments.is_prepared = true;
+    arguments.small = 0;
     arguments.has_executor = false;
     if ((status = npuq_check_arguments(&arguments, &op->signature, tensors)) != NPUQ_OK ||
         (status = op->check(&arguments, options)) != NPUQ_OK || (status = npuq_check_layouts(&arguments)) != NPUQ_OK ||

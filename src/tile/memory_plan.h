@@ -9,6 +9,8 @@
 #include "../backends/row.h"
 #include "../inline.h"
 
+#include <stdatomic.h>
+
 /* ---- sizes of units, blocks and buffers -------------------------------------------------------------------------- */
 
 /* Elements of a unit of work of each kind. Where parameters are converted by column, units of quantize are larger and
@@ -60,15 +62,23 @@ typedef struct npuq_tuning {
     const char *name;        /* of the CPU */
     npuq_cpu cpu;            /* which it fits; what is 0 there fits any */
     uint16_t prefetch_bytes; /* from what is read from memory to what is prefetched */
-    uint8_t read_streams;    /* of a row from memory that are read at once */
+    npuq_hints cached;       /* the hints for what is in the caches; read_streams and divides_fast are for all */
     bool rows_to_l2;         /* rows from memory that are read twice are prefetched into the second-level cache only */
-    bool divides_fast;       /* see npuq_hints */
     size_t cached_bytes;     /* where x and y together are larger, x comes from memory */
     size_t near_bytes;       /* where they are larger than this, and not from memory, float32 is prefetched, too */
     uint16_t near_prefetch_bytes; /* the distance in that case; 0: nothing is prefetched there */
 } npuq_tuning;
 
-const npuq_tuning *npuq_find_tuning(void);
+/* Found at the first call: null until then. */
+extern _Atomic(const npuq_tuning *) npuq_found_tuning;
+const npuq_tuning *npuq_look_up_tuning(void);
+
+static inline NPUQ_INLINED const npuq_tuning *npuq_find_tuning(void)
+{
+    const npuq_tuning *tuning = atomic_load_explicit(&npuq_found_tuning, memory_order_relaxed);
+
+    return tuning ? tuning : npuq_look_up_tuning();
+}
 
 /* Hints for the passes over x. All 0: x is in the caches, or in a buffer, where the next bytes are not read next. */
 typedef struct npuq_memory_plan {
@@ -83,10 +93,9 @@ npuq_memory_plan npuq_plan_memory(size_t bytes);
 void npuq_plan_second_pass(npuq_memory_plan *plan, size_t block_rows, size_t cols, size_t x_size);
 
 /* The plan of a small call. Kernels that share parameters among rows read read_streams. */
-static inline npuq_memory_plan npuq_plan_cached_memory(void)
+static inline NPUQ_INLINED npuq_memory_plan npuq_plan_cached_memory(void)
 {
-    const npuq_tuning *tuning = npuq_find_tuning();
-    const npuq_hints hints = {.read_streams = tuning->read_streams, .divides_fast = tuning->divides_fast};
+    const npuq_hints hints = npuq_find_tuning()->cached;
 
     return (npuq_memory_plan){hints, hints};
 }

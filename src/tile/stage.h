@@ -33,6 +33,17 @@ static inline npuq_params npuq_make_row_params(const npuq_kernel_setup *setup, c
     return (npuq_params){place->data, place->row_stride, setup->types[operand], 1, 0};
 }
 
+/* An operand that is one for the tile, as binary32: in place, or converted into *buffer. Null where it is absent. */
+static inline NPUQ_INLINED const float *npuq_convert_one(const npuq_kernel_setup *setup, const npuq_tile *tile,
+                                                         int operand, float *buffer)
+{
+    const char *data = tile->places[operand].data;
+
+    return !data || setup->types[operand] == NPUQ_TYPE_FLOAT32
+               ? (const float *)(const void *)data
+               : npuq_convert_any_params(setup->kernels, npuq_make_row_params(setup, tile, operand), 1, buffer);
+}
+
 static inline bool npuq_is_contiguous(const npuq_kernel_setup *setup, const npuq_tile *tile, int operand)
 {
     const npuq_storage_word word = setup->words[operand];
