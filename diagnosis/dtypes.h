@@ -11,16 +11,9 @@
 enum { EACH_TYPE(POSITION) DTYPES };
 #undef POSITION
 
-/* Those of types.def. */
-enum dtype_kind {
-    KIND_FLOAT,
-    KIND_SIGNED,
-    KIND_UNSIGNED,
-    KIND_SMALL_FLOAT,
-    KIND_TAPERED_FLOAT,
-    KIND_EXPONENT,
-    KIND_WORD
-};
+#define KIND_NUMBER(KIND) KIND_##KIND,
+enum dtype_kind { EACH_KIND(KIND_NUMBER) };
+#undef KIND_NUMBER
 
 struct dtype {
     npuq_dtype dtype;

@@ -22,26 +22,21 @@ typedef enum npuq_type { EACH_TYPE(NPUQ_NUMBER) } npuq_type;
 #define NPUQ_SET(TYPES)    (0u TYPES_##TYPES(NPUQ_OR_TYPE))
 
 /* Comparisons and not a set: from them, a compiler concludes what a type can be. */
-enum {
-    NPUQ_KIND_FLOAT = 1,
-    NPUQ_KIND_SIGNED = 2,
-    NPUQ_KIND_UNSIGNED = 4,
-    NPUQ_KIND_SMALL_FLOAT = 8,
-    NPUQ_KIND_TAPERED_FLOAT = 16,
-    NPUQ_KIND_EXPONENT = 32,
-    NPUQ_KIND_WORD = 64
-};
-#define NPUQ_OR_IN_KINDS(NAME, name, row, number, KIND, ...) || ((NPUQ_KIND_##KIND & kinds) && type == NPUQ_TYPE_##NAME)
+#define NPUQ_KIND(KIND) NPUQ_KIND_##KIND,
+enum { EACH_KIND(NPUQ_KIND) };
+#undef NPUQ_KIND
+#define NPUQ_OR_IN_KINDS(NAME, name, row, number, KIND, ...)                                                           \
+    || ((kinds & 1 << NPUQ_KIND_##KIND) && type == NPUQ_TYPE_##NAME)
 static inline bool npuq_is_float(npuq_type type)
 {
-    enum { kinds = NPUQ_KIND_FLOAT };
+    enum { kinds = 1 << NPUQ_KIND_FLOAT };
 
     return false EACH_TYPE(NPUQ_OR_IN_KINDS);
 }
 
 static inline bool npuq_is_integer(npuq_type type)
 {
-    enum { kinds = NPUQ_KIND_SIGNED | NPUQ_KIND_UNSIGNED };
+    enum { kinds = 1 << NPUQ_KIND_SIGNED | 1 << NPUQ_KIND_UNSIGNED };
 
     return false EACH_TYPE(NPUQ_OR_IN_KINDS);
 }
@@ -49,7 +44,7 @@ static inline bool npuq_is_integer(npuq_type type)
 /* To which results are rounded. */
 static inline bool npuq_is_small_float(npuq_type type)
 {
-    enum { kinds = NPUQ_KIND_SMALL_FLOAT | NPUQ_KIND_TAPERED_FLOAT };
+    enum { kinds = 1 << NPUQ_KIND_SMALL_FLOAT | 1 << NPUQ_KIND_TAPERED_FLOAT };
 
     return false EACH_TYPE(NPUQ_OR_IN_KINDS);
 }

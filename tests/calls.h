@@ -29,7 +29,9 @@ static inline size_t test_size(npuq_dtype dtype)
 
 static inline bool test_is_float(npuq_dtype dtype)
 {
-    enum { FLOAT, SIGNED, UNSIGNED, SMALL_FLOAT, TAPERED_FLOAT, EXPONENT, WORD };
+#define KIND_NUMBER(KIND) KIND,
+    enum { EACH_KIND(KIND_NUMBER) };
+#undef KIND_NUMBER
 #define KIND_OF(NAME, name, row, number, KIND, ...)                                                                    \
     case NPUQ_##NAME: return KIND == FLOAT;
 
