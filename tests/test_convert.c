@@ -500,6 +500,7 @@ static void test_small_groups(void **unused)
     (void)unused;
     for (size_t g = 0; g < COUNT(groups); g++) {
         const bool is_nibbles = groups[g].dtype == NPUQ_REF_FLOAT4_E2M1 || groups[g].dtype == NPUQ_REF_FLOAT4_E1M2;
+        uint8_t stored[32]; /* as quantisers store */
         uint8_t codes[32];
 
         memset(codes, 0xA5, sizeof codes);
@@ -514,8 +515,13 @@ static void test_small_groups(void **unused)
             } else {
                 codes[i] = code;
             }
+            assert_same_bits(npuq_ref_load(codes, groups[g].dtype, i), npuq_ref_small_float(groups[g].dtype, code));
+            npuq_ref_store(stored, groups[g].dtype, i, t);
         }
         assert_bytes(codes, groups[g].codes);
+        if (groups[g].rounding == NPUQ_REF_RINT) {
+            assert_memory_equal(stored, codes, is_nibbles ? 16 : 32);
+        }
     }
 }
 

@@ -220,7 +220,8 @@ class Fields(unittest.TestCase):
 # ---- error tables ----
 
 ROW = re.compile(r"^\| (NPUQ_\w+) \| [^|]+ \| `([^`]+)` \|$", re.MULTILINE)
-DTYPE = r"(?:U?INT\d+|B?FLOAT\d+|QUINT4X2)"
+NAMED = re.findall(r"^    DO\((\w+), ", read(SOURCE, "src", "types.def"), re.MULTILINE)
+DTYPE = f"(?:{'|'.join(NAMED)})"
 ARGUMENT = r"(?:x|y|(?:(?:smooth|weight|activation)_)?scales?|zero_points|group_index|offset|min|max|words|bias)"
 
 
