@@ -284,7 +284,7 @@ static inline float npuq_ref_load(const void *array, npuq_ref_dtype dtype, size_
     case NPUQ_REF_FLOAT8_E5M2:
     case NPUQ_REF_FLOAT8_E4M3FN: return npuq_ref_small_float(dtype, ((const uint8_t *)array)[i]);
     case NPUQ_REF_FLOAT4_E2M1:
-    case NPUQ_REF_FLOAT4_E1M2: return npuq_ref_small_float(dtype, npuq_ref_nibble(array, i));
+    case NPUQ_REF_FLOAT4_E1M2: return npuq_ref_small_float(dtype, npuq_ref_nibble((const uint8_t *)array, i));
     case NPUQ_REF_HIFLOAT8: return npuq_ref_hifloat8(((const uint8_t *)array)[i]);
     case NPUQ_REF_FLOAT8_E8M0: return npuq_ref_float8_e8m0(((const uint8_t *)array)[i]);
     }
@@ -464,7 +464,9 @@ static inline void npuq_ref_store(void *array, npuq_ref_dtype dtype, size_t i, f
     case NPUQ_REF_FLOAT8_E5M2:
     case NPUQ_REF_FLOAT8_E4M3FN: ((uint8_t *)array)[i] = npuq_ref_to_small_float(dtype, t, NPUQ_REF_RINT); break;
     case NPUQ_REF_FLOAT4_E2M1:
-    case NPUQ_REF_FLOAT4_E1M2: npuq_ref_store_nibble(array, i, npuq_ref_to_small_float(dtype, t, NPUQ_REF_RINT)); break;
+    case NPUQ_REF_FLOAT4_E1M2:
+        npuq_ref_store_nibble((uint8_t *)array, i, npuq_ref_to_small_float(dtype, t, NPUQ_REF_RINT));
+        break;
     case NPUQ_REF_HIFLOAT8: ((uint8_t *)array)[i] = npuq_ref_to_hifloat8(t); break;
     case NPUQ_REF_FLOAT8_E8M0: break;
     case NPUQ_REF_FLOAT32:

@@ -158,7 +158,7 @@ MUTANTS = [
     ("ref: e8m0 0 is zero", ELEMENT, "code == 0 ? 0x00400000u : ", ""),
     ("ref: hifloat8 stored as e5m2", ELEMENT, "[i] = npuq_ref_to_hifloat8(t); break;", "[i] = npuq_ref_to_small_float(NPUQ_REF_FLOAT8_E5M2, t, NPUQ_REF_RINT); break;"),
     ("ref: e4m3fn rounded half away", ELEMENT, "((uint8_t *)array)[i] = npuq_ref_to_small_float(dtype, t, NPUQ_REF_RINT)", "((uint8_t *)array)[i] = npuq_ref_to_small_float(dtype, t, NPUQ_REF_ROUND)"),
-    ("ref: 4 bits read as bytes", ELEMENT, "npuq_ref_small_float(dtype, npuq_ref_nibble(array, i))", "npuq_ref_small_float(dtype, ((const uint8_t *)array)[i])"),
+    ("ref: 4 bits read as bytes", ELEMENT, "npuq_ref_small_float(dtype, npuq_ref_nibble((const uint8_t *)array, i))", "npuq_ref_small_float(dtype, ((const uint8_t *)array)[i])"),
     ("ref: magnitude with its sign", ELEMENT, "const float magnitude = npuq_ref_from_bits(npuq_ref_to_bits(v) & 0x7FFFFFFFu);", "const float magnitude = v;"),
     ("ref: largest magnitude without NaN", ELEMENT, "npuq_ref_is_nan(v) || npuq_ref_is_nan(largest)", "npuq_ref_is_nan(largest)"),
     ("ref: largest magnitude is the maximum", ELEMENT, "npuq_ref_largest_with(npuq_ref_largest_with(0.0f, range.hi), range.lo)", "npuq_ref_largest_with(0.0f, range.hi)"),
