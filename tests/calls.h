@@ -91,7 +91,7 @@ typedef struct test_argument {
     int least_ndim;
     int most_ndim;
     size_t count; /* of the types */
-    npuq_dtype dtypes[6];
+    npuq_dtype dtypes[8];
 } test_argument;
 extern const test_argument test_arguments[TEST_OPERATORS][SLOTS];
 

@@ -23,7 +23,7 @@ const npuq_kernel_index npuq_index_of_kernels = {NPUQ_EACH_PRODUCT(PRODUCT) NPUQ
 
 /* All that the operators take: a product makes uint8 of int8, and float32 is not widened. */
 #define COUNT(TYPES) (TYPES_##TYPES(NPUQ_ONE))
-_Static_assert((NPUQ_EACH_PRODUCT(NPUQ_ONE)) == (COUNT(NARROW) + COUNT(FLOAT8)) * COUNT(FLOATS), "by a product");
+_Static_assert((NPUQ_EACH_PRODUCT(NPUQ_ONE)) == COUNT(PRODUCTS) * COUNT(FLOATS), "by a product");
 _Static_assert((NPUQ_EACH_QUOTIENT(NPUQ_ONE)) == COUNT(QUOTIENTS) * COUNT(FLOATS), "by division");
 _Static_assert((NPUQ_EACH_DEQUANT(NPUQ_ONE, NPUQ_ONE)) == (COUNT(NARROW) + COUNT(INT32)) * COUNT(FLOATS) + COUNT(INT8),
                "from integers");
