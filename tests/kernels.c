@@ -20,7 +20,7 @@ static bool exists(kernel_id id)
     case KERNEL_BY_ROW:
     case KERNEL_BY_COLUMN: return index->quantise[id.op][id.y][id.x];
     case KERNEL_BY_RUN:
-    case KERNEL_SMOOTHED: return id.op == NPUQ_MUL && index->quantise[id.op][id.y][id.x];
+    case KERNEL_SMOOTHED: return (id.op == NPUQ_MUL || npuq_is_small_float(id.y)) && index->quantise[id.op][id.y][id.x];
     case KERNEL_RANGES:
     case KERNEL_SMOOTHED_RANGES:
     case KERNEL_MAGNITUDES: return only_x && index->range[id.x];

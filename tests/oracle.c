@@ -128,7 +128,7 @@ static void apply(const test_call *c, elements_of elements, const int64_t *ends,
         }
         npuq_ref_store_symmetric(elements[Y], type(c, Y), i,
                                  npuq_ref_affine(smoothed(c, elements, ends, r, i % columns(c, X)), p.back,
-                                                 symmetric ? NULL : &p.offset, false));
+                                                 symmetric ? NULL : &p.offset, false, type(c, Y)));
     }
 }
 

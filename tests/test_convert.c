@@ -526,6 +526,12 @@ static void test_small_groups(void **unused)
 }
 
 /* The reference's quantize of all bfloat16 to 8-bit floats, with steps in double that are rounded to float. */
+/* As the Ascend 950 divides: what is subnormal in binary32 is zero. */
+static double flushed_if(bool flushes, double value)
+{
+    return flushes && fabs(value) < 0x1p-126 ? copysign(0, value) : value;
+}
+
 static void test_small_quantize(void **unused)
 {
     enum { COLUMNS = 256, ELEMENTS = 1 << 16 };
@@ -555,9 +561,9 @@ static void test_small_quantize(void **unused)
         npuq_ref_quantize(x, NPUQ_REF_BFLOAT16, shape, 2, scales, NPUQ_REF_FLOAT32, COLUMNS,
                           has_zero_points ? zero_points : NULL, NPUQ_REF_FLOAT32, -1, divide, y, type->dtype);
         for (size_t i = 0; i < ELEMENTS; i++) {
-            const double v = (double)npuq_ref_bfloat16(x[i]);
-            const double s = (double)scales[i % COLUMNS];
-            const float scaled = (float)(divide ? v / s : v * s);
+            const double v = flushed_if(divide, npuq_ref_bfloat16(x[i]));
+            const double s = flushed_if(divide, scales[i % COLUMNS]);
+            const float scaled = (float)(divide ? flushed_if(true, v / s) : v * s);
             const float t = has_zero_points ? (float)((double)scaled + (double)zero_points[i % COLUMNS]) : scaled;
             const unsigned expected =
                 nearest_code(type, t, type->dtype == NPUQ_REF_HIFLOAT8 ? NPUQ_REF_ROUND : NPUQ_REF_RINT);

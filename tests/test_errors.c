@@ -647,7 +647,8 @@ static const char *dtypes_of(const call *c, enum slot slot)
         case TEST_REQUANT: return " i8 f16 ";
         case TEST_ANTI_QUANT:
         case TEST_DEQUANT: return FLOATS;
-        default: return c->div_mode ? " i8 u8 i32 " : symmetric ? " i8 u4x8 u8 " : " i8 u4x8 ";
+        case TEST_QUANTIZE: return c->div_mode ? " i8 u8 i32 e4m3fn e5m2 hif8 " : " i8 u4x8 e4m3fn e5m2 hif8 ";
+        default: return symmetric ? " i8 u4x8 u8 " : " i8 u4x8 ";
         }
     default: return " f32 ";
     }

@@ -69,14 +69,14 @@ NOINLINE void quantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype
 
         if (p->steps == NPUQ_BY_RUN) {
             for (size_t i = 0; i < b->n; i++) {
-                npuq_ref_store(b->y, y, i, npuq_ref_mul(npuq_ref_load(b->x, x, i), scale[i / p->run]));
+                npuq_ref_store(b->y, y, i,
+                               npuq_ref_affine(npuq_ref_load(b->x, x, i), scale[i / p->run], NULL, divide, y));
             }
-        } else if (p->smooth) {
-            npuq_ref_smooth_affine_row(find_x_row(b, r), x, find_smooth(p->smooth, p->smooth_offsets, b->first_row + r),
-                                       scale[at], offset, find_y_row(b, r), y, b->n);
         } else {
-            npuq_ref_affine_row(find_x_row(b, r), x, &scale[at], offset, by_column, p->steps == NPUQ_BY_COLUMN, divide,
-                                find_y_row(b, r), y, b->n);
+            const float *smooth = p->smooth ? find_smooth(p->smooth, p->smooth_offsets, b->first_row + r) : NULL;
+
+            npuq_ref_affine_row(find_x_row(b, r), x, smooth, &scale[at], offset, by_column, p->steps == NPUQ_BY_COLUMN,
+                                divide, find_y_row(b, r), y, b->n);
         }
         flip_row(b, r);
     }

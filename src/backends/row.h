@@ -55,9 +55,10 @@ typedef enum npuq_steps {
     NPUQ_BY_OTHERS        /* of a call: an index space makes rows or columns of other dimensions */
 } npuq_steps;
 
-/* To quantise: y = sat(round((x * smooth[i]) * scale + offset)), or x / scale + offset. Where offset is null, nothing
- * is added: a type of y that has -0 keeps it. Only a product of NPUQ_ONE or NPUQ_BY_ROW has smooth scales, which may be
- * null, and only a product goes NPUQ_BY_RUN. */
+/* To quantise: y = sat(round((x * smooth[i]) * scale + offset)), or (x * smooth[i]) / scale + offset. To a small float
+ * the Ascend 950 divides: see chunk_div_flushed(). Where offset is null, nothing is added: a type of y that has -0
+ * keeps it. Only NPUQ_ONE and NPUQ_BY_ROW have smooth scales, which may be null. Of quotients, only those that are
+ * small floats have smooth scales or go NPUQ_BY_RUN. */
 typedef struct npuq_quant_params {
     const void *scale;
     const float *offset;
@@ -65,7 +66,8 @@ typedef struct npuq_quant_params {
     const ptrdiff_t *smooth_offsets; /* bytes from smooth to that of row r; null: all rows share it */
     npuq_steps steps;
     unsigned run;      /* columns of a run */
-    bool half_columns; /* of a product, smooth has the type of x, or scale[i] is bfloat16 as x is; else binary32 */
+    bool half_columns; /* of a product or a small float, smooth has the type of x, or scale[i] is bfloat16 as x is; else
+                          binary32 */
 } npuq_quant_params;
 
 /* The one row of a block in runs: a multiple of NPUQ_LEAST_RUN columns each, but the last may be any shorter. */
@@ -158,13 +160,16 @@ typedef void npuq_fence_stores_fn(void);
 /* DO(name, Y, X) for every kernel that quantises, by NPUQ_TYPE_<Y> and NPUQ_TYPE_<X>: by a product, and by division. */
 #define NPUQ_EACH_FLOAT_X(DO, y, Y)                                                                                    \
     DO(y##_from_f32, Y, FLOAT32) DO(y##_from_f16, Y, FLOAT16) DO(y##_from_bf16, Y, BFLOAT16)
+#define NPUQ_EACH_SMALL(DO)                                                                                            \
+    NPUQ_EACH_FLOAT_X(DO, e4m3fn, FLOAT8_E4M3FN)                                                                       \
+    NPUQ_EACH_FLOAT_X(DO, e5m2, FLOAT8_E5M2) NPUQ_EACH_FLOAT_X(DO, hif8, HIFLOAT8)
 #define NPUQ_EACH_PRODUCT_TO(DO, SMALL)                                                                                \
-    NPUQ_EACH_FLOAT_X(DO, i8, INT8) NPUQ_EACH_FLOAT_X(DO, i4, QUINT4X2)                                                \
-    NPUQ_EACH_FLOAT_X(SMALL, e4m3fn, FLOAT8_E4M3FN) NPUQ_EACH_FLOAT_X(SMALL, e5m2, FLOAT8_E5M2)                        \
-    NPUQ_EACH_FLOAT_X(SMALL, hif8, HIFLOAT8)
+    NPUQ_EACH_FLOAT_X(DO, i8, INT8) NPUQ_EACH_FLOAT_X(DO, i4, QUINT4X2) NPUQ_EACH_SMALL(SMALL)
 #define NPUQ_EACH_PRODUCT(DO) NPUQ_EACH_PRODUCT_TO(DO, DO)
-#define NPUQ_EACH_QUOTIENT(DO)                                                                                         \
-    NPUQ_EACH_FLOAT_X(DO, i8, INT8) NPUQ_EACH_FLOAT_X(DO, u8, UINT8) NPUQ_EACH_FLOAT_X(DO, i32, INT32)
+#define NPUQ_EACH_QUOTIENT_TO(DO, SMALL)                                                                               \
+    NPUQ_EACH_FLOAT_X(DO, i8, INT8)                                                                                    \
+    NPUQ_EACH_FLOAT_X(DO, u8, UINT8) NPUQ_EACH_FLOAT_X(DO, i32, INT32) NPUQ_EACH_SMALL(SMALL)
+#define NPUQ_EACH_QUOTIENT(DO) NPUQ_EACH_QUOTIENT_TO(DO, DO)
 
 /* DO(name, X) */
 #define NPUQ_EACH_RANGE(DO) DO(f32, FLOAT32) DO(f16, FLOAT16) DO(bf16, BFLOAT16)

@@ -61,14 +61,15 @@ NPUQ_CONTRACT bool npuq_is_valid_quant(const npuq_block *b, npuq_type y, npuq_ty
                                        const npuq_quant_params *p)
 {
     const bool by_row = p->steps == NPUQ_ONE || p->steps == NPUQ_BY_ROW;
+    const bool takes_all = op == NPUQ_MUL || npuq_is_small_float(y);
 
     return npuq_is_valid_x(b, x) && npuq_is_valid_y(b, y) && p->scale &&
            npuq_are_valid_columns(p->scale, p->half_columns && !by_row, x) &&
-           (!p->half_columns || (op == NPUQ_MUL && (by_row || x == NPUQ_TYPE_BFLOAT16))) &&
-           (p->steps == NPUQ_BY_RUN ? op == NPUQ_MUL && !p->offset && npuq_are_valid_runs(b, x, p->run, p->scale)
+           (!p->half_columns || (takes_all && (by_row || x == NPUQ_TYPE_BFLOAT16))) &&
+           (p->steps == NPUQ_BY_RUN ? takes_all && !p->offset && npuq_are_valid_runs(b, x, p->run, p->scale)
                                     : p->steps < NPUQ_BY_RUN && npuq_is_aligned(p->offset, 4)) &&
            (p->offset || p->steps != NPUQ_BY_COLUMN) &&
-           (!p->smooth || (by_row && op == NPUQ_MUL && npuq_are_valid_columns(p->smooth, p->half_columns, x)));
+           (!p->smooth || (by_row && takes_all && npuq_are_valid_columns(p->smooth, p->half_columns, x)));
 }
 
 NPUQ_CONTRACT bool npuq_are_valid_short_rows(const float *values, const float *smooth, size_t n, size_t rows,

@@ -33,7 +33,7 @@ void npuq_ref_quantize(const void *x, npuq_ref_dtype x_dtype, const size_t *shap
             for (size_t i = 0; i < inner; i++) {
                 const size_t at = (o * shape[a] + c) * inner + i;
                 const float v = npuq_ref_load(x, x_dtype, at);
-                npuq_ref_store(y, y_dtype, at, npuq_ref_affine(v, s, zero_points ? &z : NULL, div_mode));
+                npuq_ref_store(y, y_dtype, at, npuq_ref_affine(v, s, zero_points ? &z : NULL, div_mode, y_dtype));
             }
         }
     }
@@ -54,7 +54,7 @@ void npuq_ref_group_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_
         for (size_t h = 0; h < H; h++) {
             const float v = npuq_ref_load(x, x_dtype, r * H + h);
             const float s = npuq_ref_load(scale, scale_dtype, e * H + h);
-            npuq_ref_store(y, y_dtype, r * H + h, npuq_ref_affine(v, s, offset ? &z : NULL, false));
+            npuq_ref_store(y, y_dtype, r * H + h, npuq_ref_affine(v, s, offset ? &z : NULL, false, y_dtype));
         }
     }
 }
@@ -108,7 +108,7 @@ void npuq_ref_dynamic_quant_asymmetric(const void *x, npuq_ref_dtype x_dtype, si
 
         for (size_t i = 0; i < length; i++) {
             const float v = smoothed(x, x_dtype, r * length + i, smooth_scales, smooth_dtype, e * H + i % H);
-            npuq_ref_store(y, y_dtype, r * length + i, npuq_ref_affine(v, p.back, &p.offset, false));
+            npuq_ref_store(y, y_dtype, r * length + i, npuq_ref_affine(v, p.back, &p.offset, false, y_dtype));
         }
     }
 }

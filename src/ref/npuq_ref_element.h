@@ -497,10 +497,33 @@ static inline void npuq_ref_store_float(void *array, npuq_ref_dtype dtype, size_
 
 /* ---- quantize and group_quant ---------------------------------------------------------------------------------- */
 
-/* t = x / s + *z, or x * s + *z. Where z is null, nothing is added: -0 stays -0. */
-static inline float npuq_ref_affine(float x, float s, const float *z, bool divide)
+/* Zero in place of a subnormal number, with its sign. */
+static inline float npuq_ref_flush(float value)
 {
-    const float scaled = divide ? npuq_ref_div(x, s) : npuq_ref_mul(x, s);
+    const uint32_t bits = npuq_ref_to_bits(value);
+
+    return npuq_ref_from_bits((bits & 0x7F800000u) == 0 ? bits & 0x80000000u : bits);
+}
+
+/* x / s. To small floats as the Ascend 950 divides: subnormal operands are zeros, and a quotient that is below 2^-126
+ * before it is rounded is a zero, too. Signs are kept. */
+static inline float npuq_ref_quotient(float x, float s, npuq_ref_dtype y_dtype)
+{
+    if (y_dtype != NPUQ_REF_HIFLOAT8 && npuq_ref_small_facts_of(y_dtype).bits == 0) {
+        return npuq_ref_div(x, s);
+    }
+    const double a = (double)npuq_ref_flush(x);
+    const double b = (double)npuq_ref_flush(s);
+    const float quotient = npuq_ref_div((float)a, (float)b);
+    const bool vanishes = (a < 0 ? -a : a) < (b < 0 ? -b : b) * 0x1p-126; /* exact, in binary64 */
+
+    return vanishes ? npuq_ref_from_bits(npuq_ref_to_bits(quotient) & 0x80000000u) : quotient;
+}
+
+/* t = x / s + *z, or x * s + *z. Where z is null, nothing is added: -0 stays -0. */
+static inline float npuq_ref_affine(float x, float s, const float *z, bool divide, npuq_ref_dtype y_dtype)
+{
+    const float scaled = divide ? npuq_ref_quotient(x, s, y_dtype) : npuq_ref_mul(x, s);
     return z ? npuq_ref_add(scaled, *z) : scaled;
 }
 

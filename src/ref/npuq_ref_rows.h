@@ -8,17 +8,18 @@
 
 #include "npuq_ref_element.h"
 
-/* y[i] = sat(round(x[i] / scale + offset)), or x[i] * scale + offset. Element i takes its parameters from
- * scale[i * scale_step] and offset[i * offset_step]: step 0 for one that serves all, 1 for one each. offset may be
- * null. */
-static inline void npuq_ref_affine_row(const void *x, npuq_ref_dtype x_dtype, const float *scale, const float *offset,
-                                       size_t scale_step, size_t offset_step, bool divide, void *y,
+/* y[i] = sat(round((x[i] * smooth[i]) / scale + offset)), or (x[i] * smooth[i]) * scale + offset. Element i takes its
+ * parameters from scale[i * scale_step] and offset[i * offset_step]: step 0 for one that serves all, 1 for one each.
+ * smooth and offset may be null. */
+static inline void npuq_ref_affine_row(const void *x, npuq_ref_dtype x_dtype, const float *smooth, const float *scale,
+                                       const float *offset, size_t scale_step, size_t offset_step, bool divide, void *y,
                                        npuq_ref_dtype y_dtype, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const float v = npuq_ref_load(x, x_dtype, i);
         npuq_ref_store(y, y_dtype, i,
-                       npuq_ref_affine(v, scale[i * scale_step], offset ? &offset[i * offset_step] : NULL, divide));
+                       npuq_ref_affine(smooth ? npuq_ref_mul(v, smooth[i]) : v, scale[i * scale_step],
+                                       offset ? &offset[i * offset_step] : NULL, divide, y_dtype));
     }
 }
 
@@ -31,16 +32,6 @@ static inline npuq_ref_range npuq_ref_range_row(const void *x, npuq_ref_dtype x_
         range = npuq_ref_range_with(range, smooth ? npuq_ref_mul(v, smooth[i]) : v);
     }
     return range;
-}
-
-/* y[i] = sat(round((x[i] * smooth[i]) * back + *offset)); offset may be null. */
-static inline void npuq_ref_smooth_affine_row(const void *x, npuq_ref_dtype x_dtype, const float *smooth, float back,
-                                              const float *offset, void *y, npuq_ref_dtype y_dtype, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const float v = npuq_ref_mul(npuq_ref_load(x, x_dtype, i), smooth[i]);
-        npuq_ref_store(y, y_dtype, i, npuq_ref_affine(v, back, offset, false));
-    }
 }
 
 /* anti_quant, dequant and requant, from left to right: y[i] = (x[i] + x_bias[i] + offset[i]) * scale[i] * row_scale +

@@ -72,13 +72,21 @@ INLINE bool tests_types(quantise_spec k)
 /* float16 scales of a product by column are always converted. */
 INLINE bool may_have_halves(quantise_spec k)
 {
-    return k.op == NPUQ_MUL && (k.x == NPUQ_TYPE_BFLOAT16 || (k.x == NPUQ_TYPE_FLOAT16 && k.is_smooth));
+    return (k.op == NPUQ_MUL || npuq_is_small_float(k.y)) &&
+           (k.x == NPUQ_TYPE_BFLOAT16 || (k.x == NPUQ_TYPE_FLOAT16 && k.is_smooth));
 }
 
 /* Whether y has no -0. Then a sum with a zero gives the same y and may be made, or left out, where that is faster. */
 INLINE bool may_add_zero(quantise_spec k)
 {
     return !npuq_float_form_of(k.y).has_minus_zero;
+}
+
+/* Whether quotients are made of the rounded inverse, where scales let it. See chunk_quotient(): small quotients may be
+ * off. They are zeros of their sign in a small float, but not in a sum that becomes one. */
+INLINE bool divides_by_inverse(const quantise_parameters *p)
+{
+    return FAST_DIVIDE && p->k.op == NPUQ_DIV && (npuq_is_integer(p->k.y) || (p->k.steps == NPUQ_BY_ROW && !p->adds));
 }
 
 /* Column i is of run (i * inverse >> 31) / NPUQ_LEAST_RUN: a product takes less time than a division. It is exact, as
@@ -186,13 +194,16 @@ INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const r
     if (k.is_smooth) { /* whose rows share nothing */
         t = chunk_mul(t, load_columns((column_scales){p->smooth, p->columns}, at, n, how == TAIL, unpack_order));
     }
-    t = by_inverse         ? chunk_quotient(t, p->scale, p->inverse, how == EXACT)
-        : k.op != NPUQ_DIV ? chunk_mul(t, p->scale)
-        : FAST_INVERSE && how == FULL && npuq_is_integer(k.y) && !r->hints->divides_fast
-            ? chunk_div_checked(t, p->scale, &done)
-            : chunk_div(t, p->scale);
+    const vchunk v = t;
+
+    t = by_inverse                                               ? chunk_quotient(v, p->scale, p->inverse, how == EXACT)
+        : k.op != NPUQ_DIV                                       ? chunk_mul(v, p->scale)
+        : npuq_is_small_float(k.y)                               ? chunk_div_flushed(v, p->scale)
+        : FAST_INVERSE && how == FULL && !r->hints->divides_fast ? chunk_div_checked(v, p->scale, &done)
+                                                                 : chunk_div(v, p->scale);
     if (by_inverse) {
         done = check_quotients(t, done);
+        t = npuq_is_small_float(k.y) ? chunk_with_signs(t, v, p->scale) : t;
     }
     if (p->adds) {
         t = chunk_add(t, p->offset);
@@ -218,7 +229,7 @@ INLINE store_check NPUQ_OF_KIND(columns)(const quantise_parameters *all, const r
                               (is_shared || how == STREAM);
     const bool inverts = is_fast_store ? is_shared || (how == STREAM && may_share_streams(k))
                                        : EXACT_QUOTIENT && how == EXACT && k.steps == NPUQ_BY_ROW && p.invertible_scale;
-    const bool by_inverse = FAST_DIVIDE && k.op == NPUQ_DIV && inverts;
+    const bool by_inverse = divides_by_inverse(all) && inverts;
 
     /* From memory a sum costs nothing, and next to a division little: fewer cases are less code. */
     p.adds = p.adds || (may_add_zero(k) && (how != FULL || (k.steps == NPUQ_BY_COLUMN && k.op == NPUQ_DIV)));
@@ -302,7 +313,7 @@ FOR_TYPES void quantise_by_row(const npuq_block *b, quantise_spec k, const npuq_
         const quantise_parameters p = NPUQ_OF_KIND(load)(&call, r.first);
         const size_t rest =
             k.steps == NPUQ_BY_RUN ? r.n % find_run_unit(p.run) : 0; /* the last chunk is not of whole units */
-        const bool fails = k.op == NPUQ_DIV ? FAST_DIVIDE && !p.invertible_scale : flips_without_loop(&p);
+        const bool fails = divides_by_inverse(&p) ? !p.invertible_scale : flips_without_loop(&p);
 
         r.n -= rest;
         NPUQ_OF_KIND(run_rows)(&p, r, 1, stream, fails, &d);
@@ -328,13 +339,13 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
                             b->n * sizeof(float) * (has_one_offset ? 1 : 2) <= MOST_PARAMETER_BYTES &&
                             b->rows * b->n * sizeof(float) > LEAST_X_BYTES;
     /* Scales are only checked where rows share their inverses: a single row in the cache divides. */
-    const bool inverts = b->rows >= SHARING || (b->hints.from_memory && may_share_streams(k));
+    const bool inverts = !tests_types(k) && (b->rows >= SHARING || (b->hints.from_memory && may_share_streams(k)));
     const bool invertible = inverts && (!FAST_DIVIDE || k.op != NPUQ_DIV || are_scales_invertible(params->scale, b->n));
     const bool stream =
         may_share_streams(k) && b->hints.from_memory && invertible && b->n >= 8 * CHUNK; /* enough for a stream */
     /* Rows are streamed together if all begin at the same place in a line. */
-    const bool share = !tests_types(k) && !no_sharing && invertible &&
-                       (stream ? b->y_stride % LINE == 0 : may_share_streams(k) || !b->hints.from_memory);
+    const bool share =
+        !no_sharing && invertible && (stream ? b->y_stride % LINE == 0 : may_share_streams(k) || !b->hints.from_memory);
     float one_offset[CHUNK];
     retry_state d = {STRIP, 0};
     size_t i = 0;
@@ -413,6 +424,7 @@ NOINLINE void quantise_small_float(const npuq_block *b, npuq_type y, npuq_type x
     const npuq_steps steps = by_row ? NPUQ_BY_ROW : p->steps == NPUQ_BY_RUN ? NPUQ_BY_RUN : NPUQ_BY_COLUMN;
     const bool is_smooth = by_row && p->smooth;
 
+    assert(npuq_is_valid_quant(b, y, x, op, p));
     if (y == NPUQ_TYPE_HIFLOAT8) {
         quantise_by_steps(b, (quantise_spec){steps, NPUQ_TYPE_HIFLOAT8, x, op, is_smooth}, p, y);
     } else {
@@ -423,15 +435,15 @@ NOINLINE void quantise_small_float(const npuq_block *b, npuq_type y, npuq_type x
 #define SMALL_QUANTISER(OP, VERB, NAME, Y, X)                                                                          \
     static void NPUQ_KERNEL(VERB, NAME)(const npuq_block *b, const void *params)                                       \
     {                                                                                                                  \
-        assert(npuq_is_valid_quant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP, params));                               \
         quantise_small_float(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP, params);                                      \
     }
 
-#define PRODUCT(...)       QUANTISER(MUL, multiply, __VA_ARGS__)
-#define SMALL_PRODUCT(...) SMALL_QUANTISER(MUL, multiply, __VA_ARGS__)
-#define QUOTIENT(...)      QUANTISER(DIV, divide, __VA_ARGS__)
+#define PRODUCT(...)        QUANTISER(MUL, multiply, __VA_ARGS__)
+#define SMALL_PRODUCT(...)  SMALL_QUANTISER(MUL, multiply, __VA_ARGS__)
+#define QUOTIENT(...)       QUANTISER(DIV, divide, __VA_ARGS__)
+#define SMALL_QUOTIENT(...) SMALL_QUANTISER(DIV, divide, __VA_ARGS__)
 NPUQ_EACH_PRODUCT_TO(PRODUCT, SMALL_PRODUCT)
-NPUQ_EACH_QUOTIENT(QUOTIENT)
+NPUQ_EACH_QUOTIENT_TO(QUOTIENT, SMALL_QUOTIENT)
 
 #undef NPUQ_OF_KIND
 #undef NPUQ_PARAMETERS

@@ -42,6 +42,40 @@ INLINE vh small_halves(vf a, vf b, small_format f)
     return small_codes(sum_of_small(a, f), sum_of_small(b, f), f) | (h_signs(a, b) & f.sign);
 }
 
+/* The number, or zero with its sign in place of a subnormal one. */
+INLINE vf v_flush(vf v)
+{
+    const vi is_normal = (vi)v_magnitude(v) > 0x007FFFFF;
+
+    return (vf)((vu)v & ((vu)is_normal | 0x80000000u));
+}
+
+/* x / s as the Ascend 950 divides: subnormal operands are zeros, and a quotient that is below 2^-126 before it is
+ * rounded is a zero, too. Signs are kept. The product is exact, or infinite where the quotient is not below. */
+NOINLINE vf v_div_flushed(vf x, vf s)
+{
+    const vf a = v_flush(x);
+    const vf b = v_flush(s);
+    const vi vanishes = v_magnitude(a) * 0x1p126f < v_magnitude(b);
+
+    return (vf)((vu)(a / b) & ((vu)~vanishes | 0x80000000u));
+}
+
+INLINE vchunk chunk_div_flushed(vchunk x, vchunk s)
+{
+    return (vchunk){{v_div_flushed(x.v[0], s.v[0]), v_div_flushed(x.v[1], s.v[1]), v_div_flushed(x.v[2], s.v[2]),
+                     v_div_flushed(x.v[3], s.v[3])}};
+}
+
+/* The quotients x / s by chunk_quotient(), which may lose the sign of a zero, with their signs. */
+INLINE vchunk chunk_with_signs(vchunk quotients, vchunk x, vchunk s)
+{
+    for (int i = 0; i < 4; i++) {
+        quotients.v[i] = (vf)((vu)quotients.v[i] | (((vu)x.v[i] ^ (vu)s.v[i]) & 0x80000000u));
+    }
+    return quotients;
+}
+
 /* Rounds half to even and saturates; keeps the sign of zero. The check fails where there is a NaN. */
 INLINE icodes encode_small_float(vchunk t, small_format f, bool exact, store_check *check)
 {
