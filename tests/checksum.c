@@ -489,8 +489,8 @@ static void run_word_traps(enum test_operator op, npuq_dtype y_dtype)
     finish(&d.call);
 }
 
-/* Every bfloat16, multiplied or divided by 1. Then products that are ties of a small float, of one to three bits behind the first, if they have been
- * rounded to 24 bits. */
+/* Every bfloat16, multiplied or divided by 1. Then products that are ties of a small float, of one to three bits behind
+ * the first, if they have been rounded to 24 bits. */
 static void run_small_floats(npuq_dtype y_dtype, bool div_mode)
 {
     static const int64_t halves[] = {256, 256};

@@ -303,6 +303,9 @@ typedef enum npuq_round_mode {
  *     t = t + z                     (if given)
  *     y = sat(round(t))
  *
+ * FLOAT8_E4M3FN and FLOAT8_E5M2 round half to even and keep the sign of zero; HIFLOAT8 rounds halves away from zero.
+ * With div_mode, these three follow the Ascend 950: subnormal operands are zeros, and a quotient below 2^-126 is one.
+ *
  * To dequantise what was not saturated: x is about (y - z) * s with div_mode, and (y - z) / s without it.
  *
  * @param x  1..8 dimensions, may be empty; FLOAT32, FLOAT16 or BFLOAT16
@@ -314,7 +317,8 @@ typedef enum npuq_round_mode {
  *     end; with one scale, axis is ignored. When not div_mode, -2 means a = ndim-2 and needs 2 dimensions or more. Any
  *     larger axis, even ndim or more, means a = ndim-1, as on the device.
  * @param div_mode  divide by the scale, or multiply by it
- * @param y  x's shape. With div_mode INT8, UINT8 or INT32; otherwise INT8 or QUINT4X2.
+ * @param y  x's shape. With div_mode INT8, UINT8 or INT32; otherwise INT8 or QUINT4X2. In both FLOAT8_E4M3FN,
+ * FLOAT8_E5M2 or HIFLOAT8.
  * @param executor  nullable
  *
  * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT, NPUQ_ERROR_AXIS  see npuq_status
