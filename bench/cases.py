@@ -32,7 +32,9 @@ class Kind(NamedTuple):
 
 
 _QUANTISED = {"i8": FLOATS, "i4": FLOATS}
-_DIVIDED = {"i8": FLOATS, "u8": FLOATS, "i32": FLOATS}
+_SMALL = {"e4m3fn": FLOATS, "e5m2": FLOATS, "hif8": FLOATS}
+_MULTIPLIED = {**_QUANTISED, **_SMALL}
+_DIVIDED = {"i8": FLOATS, "u8": FLOATS, "i32": FLOATS, **_SMALL}
 _FROM_WEIGHTS = {y: ("i8", "i4") for y in FLOATS}
 _FROM_SUMS = {y: ("i32",) for y in FLOATS}
 _CHANNEL, _BOTH, _SMOOTH = ("channel",), ("uniform", "channel"), ("plain", "smooth")
@@ -43,7 +45,7 @@ _WORDS = {"loads": 2, "shuffles": 2, "integers": 2}  # a word has two halves of 
 #: A correctly rounded quotient takes three steps from the inverse of the divisor. trans_quant_param rounds a scale at
 #: bit 13, clamps an offset, and puts it beside the scale.
 KINDS = [
-    Kind("quantize/mul", _BOTH, _QUANTISED, 20.3, ("f32", 3), _SUM, {"loads": 2}),
+    Kind("quantize/mul", _BOTH, _MULTIPLIED, 20.3, ("f32", 3), _SUM, {"loads": 2}),
     Kind("quantize/div", _BOTH, _DIVIDED, 0.0493, ("i32", 3), {"multiplications": 3, "additions": 1}, {"loads": 2}),
     Kind("group_quant/mul", ("experts64",), _QUANTISED, 20.3, ("f32", 3), _SUM, {"loads": 1}),
     Kind("dynamic_quant_asymmetric/token", (*_SMOOTH, "experts64"), _QUANTISED, 1, (), _SUM, {}),
@@ -106,6 +108,8 @@ def _is_usual(kind, parameters, x, y):
         return False
     if y == "i8":
         return x != "f16" or operator == "dynamic_block_quant" or (parameters == "uniform" and mode != "div")
+    if y in _SMALL:
+        return mode == "mul" and parameters == "uniform" and (x, y) in (("f32", "e4m3fn"), ("bf16", "e4m3fn"), ("bf16", "hif8"))
     return (x, y) == ("bf16", "i4") and parameters != "smooth" and mode not in ("tensor", "block32")
 
 
@@ -117,7 +121,7 @@ def elements(name):
 
 
 def bits(dtype):
-    return int(dtype.lstrip("bfiu"))
+    return 8 if dtype in _SMALL else int(dtype.lstrip("bfiu"))
 
 
 def memory(name):
@@ -142,7 +146,7 @@ def cases():
 
     for kind in KINDS:
         for parameters in kind.parameters:
-            for y in ("i8", "u8", "i32", "i4", *FLOATS):
+            for y in ("i8", "u8", "i32", "i4", *_SMALL, *FLOATS):
                 for x in kind.types.get(y, ()):
                     usual = _is_usual(kind.name, parameters, x, y)
                     for shape, sets in MODEL_SHAPES.items():

@@ -27,17 +27,21 @@ LOAD = {
     "i32": {"loads": 1, "conversions": 1},
 }
 #: From float32. Two packings and a permutation make one vector of bytes from four. int4 needs a clamp of the bytes and
-#: another packing.
+#: another packing. A small float is a sum with its power of two, whose last bits and exponent a product joins; hifloat8
+#: is looked up by its exponent in halves, twice as many at once.
 STORE = {
     "i8": {"conversions": 1, "shuffles": 1, "stores": 0.25},
     "u8": {"conversions": 1, "shuffles": 1, "stores": 0.25},
     "i4": {"conversions": 1, "shuffles": 1, "integers": 0.75, "stores": 0.125},
+    "e4m3fn": {"integers": 4.5, "additions": 2, "multiplications": 1.5, "shuffles": 1.5, "stores": 0.25},
+    "hif8": {"integers": 13, "additions": 0.5, "multiplications": 0.5, "shuffles": 3, "stores": 0.25},
     "i32": {"conversions": 1, "stores": 1},
     "i64": {"stores": 1},
     "f32": {"stores": 1},
     "f16": {"halves": 1, "stores": 0.5},
     "bf16": {"bfloat16s": 1, "stores": 0.5},
 }
+STORE["e5m2"] = STORE["e4m3fn"]
 KINDS = {kind.name: kind for kind in cases.KINDS}
 #: For words of requant that give int8: two clamps of 16 bits, and the offset.
 CLAMPS = {"integers": 1.5}
