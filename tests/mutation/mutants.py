@@ -12,6 +12,7 @@ QUANTISE = "src/simd/quantise.h"
 RANGES = "src/simd/ranges.h"
 KERNEL_ROWS = "src/simd/rows.h"
 SHORT_ROWS = "src/simd/short_rows.h"
+SMALL = "src/simd/small_floats.h"
 RANGE = "src/simd/row_range.h"
 AVX512 = "src/simd/vec_avx512.h"
 AVX2 = "src/simd/vec_avx2.h"
@@ -100,7 +101,7 @@ MUTANTS = [
     ("runs: a chunk is one run", QUANTISE, "    if (unit >= CHUNK) {", "    if (true) {"),
     ("runs: both halves of a chunk are one", QUANTISE, "(vchunk){{first, first, second, second}}", "(vchunk){{first, first, first, second}}"),
     ("runs: streams from anywhere", QUANTISE, " && (k.steps != NPUQ_BY_RUN || (uintptr_t)b->y % LINE == 0)", ""),
-    ("runs: magnitudes with signs", CHUNK, "return (vf)((vu)a & 0x7FFFFFFFu);", "return a;"),
+    ("runs: magnitudes with signs", SMALL, "return (vf)((vu)a & 0x7FFFFFFFu);", "return a;"),
     ("runs: halves with signs", RANGES, "upper = h_upper(upper, (vh)vector_at(x + 2 * at, 0) & 0x7FFF);", "upper = h_upper(upper, (vh)vector_at(x + 2 * at, 0));"),
     ("runs: the first vector of halves only", RANGES, "at = (n - 1) % (2 * LANES) + 1; at < n;", "at = (n - 1) % (2 * LANES) + 1; at < 1;"),
     ("runs: the second of two forgotten", RANGES, "2 * i + 1 < runs", "false"),
@@ -114,7 +115,7 @@ MUTANTS = [
     ("ref: uint8 to 254", ELEMENT, "npuq_ref_saturate(t, 0, UINT8_MAX)", "npuq_ref_saturate(t, 0, 254)"),
     ("ref: int4 to 8", ELEMENT, "npuq_ref_saturate(t, -8, 7)", "npuq_ref_saturate(t, -8, 8)"),
     ("ref: nibbles from the top", ELEMENT, "nibble << (4 * (i % 8))", "nibble << (28 - 4 * (i % 8))"),
-    ("ref: multiply by the inverse", ELEMENT, "const float scaled = divide ? npuq_ref_div(x, s)", "const float scaled = divide ? npuq_ref_mul(x, 1.0f / s)"),
+    ("ref: multiply by the inverse", ELEMENT, "        return npuq_ref_div(x, s);", "        return npuq_ref_mul(x, 1.0f / s);"),
     ("ref: quotients of other signs on the other side", ELEMENT, "(bits == magnitude) == above", "above"),
     ("ref: beside a quotient of 0 a subnormal", ELEMENT, "magnitude == 0 || magnitude >= 0x7F800000u ?", "magnitude >= 0x7F800000u ?"),
     ("ref: beside a quotient of infinity a number", ELEMENT, "magnitude == 0 || magnitude >= 0x7F800000u ?", "magnitude == 0 || magnitude > 0x7F800000u ?"),
@@ -173,7 +174,7 @@ MUTANTS = [
     ("ref: first clamp to int8", ELEMENT, "npuq_ref_saturate(p, -256, 255)", "npuq_ref_saturate(p, -128, 127)"),
     ("ref: requant's offset before rounding", ELEMENT, "npuq_ref_saturate(p, -256, 255) + offset", "npuq_ref_saturate(p + (float)offset, -256, 255)"),
     ("ref: an absent offset is a zero", ELEMENT, "z ? npuq_ref_add(scaled, *z) : scaled", "npuq_ref_add(scaled, z ? *z : 0.0f)"),
-    ("ref: smooth after the range", ROWS, "smooth ? npuq_ref_mul(v, smooth[i]) : v", "v"),
+    ("ref: smooth after the range", ROWS, "range, smooth ? npuq_ref_mul(v, smooth[i]) : v", "range, v"),
 
     # vector kernels
     ("kernels: fused product and sum", CHUNK, "{{a.v[0] + b.v[0],", "{{a.v[0] * v_set(0x1.000002p0f) + b.v[0],"),
@@ -254,6 +255,21 @@ MUTANTS = [
     ("kernels: exact columns of streamed rows in the first row alone", DRIVER, "NPUQ_OF_KIND(columns_exact)(r, count, at, line_columns);", "NPUQ_OF_KIND(columns_exact)(r, 1, at, line_columns);"),
     ("kernels: scales that are not invertible streamed", QUANTISE, "from_memory && invertible && b->n", "from_memory && b->n"),
     ("kernels: scales that are not invertible inverted for four rows", QUANTISE, "!no_sharing && invertible && (stream", "!no_sharing && (stream"),
+    ("small floats: no subnormal ones", SMALL, "const uint32_t least_exponent = 128 - form.bias;", "const uint32_t least_exponent = 129 - form.bias;"),
+    ("small floats: beyond the largest", SMALL, "v_bounded_magnitude(t, v_set(f.largest))", "v_bounded_magnitude(t, v_set(2.0f * f.largest))"),
+    ("small floats: zero without its sign", SMALL, " | (h_signs(a, b) & f.sign)", ""),
+    ("small floats: e5m2 as e4m3fn", QUANTISE, "find_format(c->y)", "find_format(c->k.y)"),
+    ("small floats: a zero is added", QUANTISE, "return !npuq_float_form_of(k.y).has_minus_zero;", "return true;"),
+    ("small floats: quotients by the inverse in sums", QUANTISE, "(p->k.steps == NPUQ_BY_ROW && !p->adds)", "p->k.steps == NPUQ_BY_ROW"),
+    ("small floats: the sign of a quotient lost", QUANTISE, "npuq_is_small_float(k.y) ? chunk_with_signs(t, v, p->scale) : t", "t"),
+    ("small floats: subnormal scales divide", SMALL, "const vf b = v_flush(s);", "const vf b = s;"),
+    ("small floats: subnormal x is divided", SMALL, "const vf a = v_flush(x);", "const vf a = x;"),
+    ("small floats: subnormal quotients stay", SMALL, "(vf)((vu)(a / b) & ((vu)~vanishes | 0x80000000u))", "(a / b)"),
+    ("small floats: NaN to the largest", SMALL, "    if (exact) {\n        t = chunk_without_nan(t);\n    } else {\n        *check = check_of_floats(t);\n    }\n    return icodes_of_halves(small", "    if (!exact) {\n        *check = check_of_floats(t);\n    }\n    return icodes_of_halves(small"),
+    ("hifloat8: a negative zero", SMALL, "            ((vh)((vs)upper >> 15) & (uint16_t)-128)) &\n           nonzero;", "            ((vh)((vs)upper >> 15) & (uint16_t)-128));"),
+    ("hifloat8: rounded with the bits of the next exponent", SMALL, "h_look_up(hifloat8_not_half, h_sizes(h_exponents(bounded)))", "h_look_up(hifloat8_not_half, h_sizes(h_exponents(bounded) + 1))"),
+    ("hifloat8: the sign of an exponent lost", SMALL, "    const vh negative = (vh)((vs)exponents >> 15) & h_look_up(hifloat8_negative, sizes);", "    const vh negative = exponents & 0;"),
+    ("hifloat8: 2^-23 is zero", SMALL, "((127 - 23) << 7) - 1", "((127 - 23) << 7)"),
     ("kernels: rows that share nothing left out", QUANTISE, "        i += count;", "        i += no_sharing ? SHARING : count;"),
     ("kernels: int4 of x from the middle of a word", KERNEL_ROWS, "head % npuq_count_elements_in(x) != 0", "head % 1 != 0"),
     ("kernels: nibbles of x swapped", AVX512, "const int64_t shifts = 0x0004000400000000;", "const int64_t shifts = 0x0000000000040004;"),
