@@ -7,7 +7,7 @@
 #define TEXT(name, NAME)             #name
 #define STRING(name, NAME, EXECUTOR) #name,
 const char *const slot_names[SLOTS] = {EACH_SLOT(TEXT)};
-const char *const operator_names[TEST_OPERATORS] = {EACH_OPERATOR(STRING) EACH_STEP(STRING)};
+const char *const operator_names[TEST_OPERATORS] = {EACH_OPERATOR(STRING) EACH_IN_C(STRING)};
 
 #ifndef TEST_WITHOUT_LIBRARY
 
@@ -29,7 +29,7 @@ npuq_status test_call_run(const test_call *c)
     case TEST_##NAME: return RUN_##EXECUTOR(name);
     switch (c->op) {
         EACH_OPERATOR(RUN)
-        EACH_STEP(RUN)
+        EACH_IN_C(RUN)
     case TEST_OPERATORS: break;
     }
     abort();
@@ -43,7 +43,7 @@ npuq_status test_call_prepare(npuq_call *prepared, const test_call *c)
     case TEST_##NAME: PREPARE_##EXECUTOR(name);
     switch (c->op) {
         EACH_OPERATOR(PREPARE)
-        EACH_STEP(PREPARE)
+        EACH_IN_C(PREPARE)
     case TEST_OPERATORS: break;
     }
     abort();
@@ -63,7 +63,7 @@ enum { NPUQ_OPERAND_GROUPS = -1, NPUQ_OPERAND_MIN = -1, NPUQ_OPERAND_MAX = -1 };
 #define IS_OUT(...)      IS(TEST_WRITTEN, __VA_ARGS__)
 #define NONE(...)
 #define ROW(name, NAME, EXECUTOR) [TEST_##NAME] = {ARGUMENTS_##name(IS_IN, IS_IN, IS_OPTIONAL, IS_OUT, NONE)},
-const test_argument test_arguments[TEST_OPERATORS][SLOTS] = {EACH_OPERATOR(ROW) EACH_STEP(ROW)};
+const test_argument test_arguments[TEST_OPERATORS][SLOTS] = {EACH_OPERATOR(ROW) EACH_IN_C(ROW)};
 
 bool test_has(enum test_operator op, enum slot slot)
 {
@@ -84,7 +84,7 @@ static const struct {
     unsigned options;
     bool in_place;
     bool takes_executor;
-} facts[TEST_OPERATORS] = {EACH_OPERATOR(FACTS) EACH_STEP(FACTS)};
+} facts[TEST_OPERATORS] = {EACH_OPERATOR(FACTS) EACH_IN_C(FACTS)};
 
 bool test_has_option(enum test_operator op, enum test_option option)
 {
@@ -205,6 +205,7 @@ void test_view_write(const npuq_tensor *view, const void *array)
 enum { LARGE = 30000 };
 
 static const npuq_dtype quotients[] = {TYPES_QUOTIENTS(DTYPE)};
+static const npuq_dtype products[] = {TYPES_PRODUCTS(DTYPE)};
 static const npuq_dtype narrow[] = {TYPES_NARROW(DTYPE)};
 static const npuq_dtype symmetric[] = {TYPES_SYMMETRIC(DTYPE)};
 static const npuq_dtype addends[] = {TYPES_ADDENDS(DTYPE)};
@@ -316,7 +317,7 @@ static void draw_quantize(test_drawing *d)
     test_call *c = &d->call;
 
     c->div_mode = one_in(d, 2);
-    const npuq_dtype y = c->div_mode ? ONE_OF(d, quotients) : ONE_OF(d, narrow);
+    const npuq_dtype y = c->div_mode ? ONE_OF(d, quotients) : ONE_OF(d, products);
     draw_shape(d, y);
     const int lowest = c->div_mode || d->ndim == 1 ? -d->ndim : -2;
     c->axis = lowest + (int)d->choose((size_t)(d->ndim - lowest + (c->div_mode ? 0 : 2)));
@@ -374,6 +375,7 @@ static void draw_trans_quant_param(test_drawing *d)
 
 static void draw_dynamic(test_drawing *d)
 {
+    static const float most[] = {0.0f, 15.0f, 15.0f, 56.0f, 224.0f, 32768.0f, 1e-40f, 3e38f};
     const enum test_operator op = d->call.op;
     const bool ranges = test_has(op, MIN);
     const bool grouped = one_in(d, 3);
@@ -384,6 +386,7 @@ static void draw_dynamic(test_drawing *d)
     d->call.quant_mode = !grouped && one_in(d, 3) ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN;
     d->call.scale_form =
         test_has_option(op, OPTION_SCALE_FORM) && one_in(d, 2) ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT;
+    d->call.dst_type_max = test_has_option(op, OPTION_DST_TYPE_MAX) && y == NPUQ_HIFLOAT8 ? ONE_OF(d, most) : 0;
     draw_shape(d, y);
     d->groups = grouped ? groups : 0;
     add_any(d, X);
@@ -420,7 +423,7 @@ static void draw_by_rows(test_drawing *d)
 {
 #define NEXT(name, NAME, ...)       NAME,
 #define ORDER(name, NAME, EXECUTOR) [TEST_##NAME] = {ARGUMENTS_##name(NEXT, NEXT, NEXT, NEXT, NONE) SLOTS},
-    static const enum slot order[TEST_OPERATORS][SLOTS + 1] = {EACH_OPERATOR(ORDER) EACH_STEP(ORDER)};
+    static const enum slot order[TEST_OPERATORS][SLOTS + 1] = {EACH_OPERATOR(ORDER) EACH_IN_C(ORDER)};
     const npuq_dtype y = type_of(d, Y);
 
     draw_shape(d, y);

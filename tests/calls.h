@@ -50,7 +50,7 @@ extern const char *const slot_names[SLOTS];
 
 #define NUMBER(name, NAME, EXECUTOR) TEST_##NAME,
 /* The operators have the numbers of their bits in a diagnosis; the steps follow. */
-enum test_operator { EACH_OPERATOR(NUMBER) EACH_STEP(NUMBER) TEST_OPERATORS };
+enum test_operator { EACH_OPERATOR(NUMBER) EACH_IN_C(NUMBER) TEST_OPERATORS };
 #undef NUMBER
 
 #define NUMBER(name, NAME, ...) OPTION_##NAME,
@@ -70,6 +70,7 @@ typedef struct test_call {
     npuq_round_mode round_mode;
     int64_t block;
     float min_scale;
+    float dst_type_max;
     npuq_dtype y_dtype; /* of the steps that make parameters */
     const npuq_executor *executor;
 } test_call;

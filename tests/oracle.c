@@ -164,6 +164,10 @@ void test_call_oracle(const test_call *c, void *const elements[SLOTS])
         npuq_ref_dynamic_quant(TYPED(X), SIZE(X), TYPED(SMOOTH_SCALES), groups, ends, per_tensor, inverse, TYPED(Y),
                                OF(SCALE));
         break;
+    case TEST_DYNAMIC_QUANT_FLOAT8:
+        npuq_ref_dynamic_quant_float8(TYPED(X), SIZE(X), TYPED(SMOOTH_SCALES), groups, ends, per_tensor,
+                                      c->dst_type_max, TYPED(Y), OF(SCALE));
+        break;
     case TEST_DYNAMIC_BLOCK_QUANT:
         npuq_ref_dynamic_block_quant(TYPED(X), SIZE(X), (size_t)c->block, c->min_scale, TYPED(Y), OF(SCALE));
         break;

@@ -173,6 +173,7 @@ const char *npuq_last_error(void);
 BOTH(quantize, tensor, tensor, tensor, int32_t, bool, tensor);
 BOTH(group_quant, tensor, tensor, tensor, tensor, tensor);
 BOTH(dynamic_quant, tensor, tensor, tensor, npuq_quant_mode, npuq_scale_form, tensor, tensor);
+BOTH(dynamic_quant_float8, tensor, tensor, tensor, npuq_quant_mode, float, tensor, tensor);
 BOTH(dynamic_quant_asymmetric, tensor, tensor, tensor, npuq_quant_mode, tensor, tensor, tensor);
 BOTH(dynamic_quant_min_max, tensor, tensor, tensor, npuq_quant_mode, tensor, tensor);
 BOTH(dynamic_quant_apply, tensor, tensor, tensor, npuq_quant_mode, tensor, tensor, tensor);

@@ -359,7 +359,8 @@ static bool set_option(call *c, const change *how)
 
     return SET(axis, int32_t) || SET(div_mode, bool) || SET(quant_mode, npuq_quant_mode) ||
            SET(scale_form, npuq_scale_form) || SET(round_mode, npuq_round_mode) || SET(block, int64_t) ||
-           SET(y_dtype, npuq_dtype) || (is(how->name, "min_scale") && memcpy(&c->min_scale, &bits, sizeof bits));
+           SET(y_dtype, npuq_dtype) || (is(how->name, "min_scale") && memcpy(&c->min_scale, &bits, sizeof bits)) ||
+           (is(how->name, "dst_type_max") && memcpy(&c->dst_type_max, &bits, sizeof bits));
 }
 
 static bool apply(call *c, const change *how)
@@ -418,6 +419,8 @@ static void set(call *c, const char *format, ...)
     DO(TENSOR_APPLY, op = TEST_DYNAMIC_QUANT_APPLY, WHOLE "y=u4x8[2,3,2] scale=f32[1] offset=f32[1]")                  \
     DO(SYMMETRIC_TOKENS, op = TEST_DYNAMIC_QUANT, ROWS "y=i8[2,3,16] scale=f32[2,3]")                                  \
     DO(SYMMETRIC_TENSOR, op = TEST_DYNAMIC_QUANT, WHOLE "scale_form=1 y=u4x8[2,3,2] scale=f32[1]")                     \
+    DO(FLOAT8_TOKENS, op = TEST_DYNAMIC_QUANT_FLOAT8, ROWS "y=e4m3fn[2,3,16] scale=f32[2,3]")                          \
+    DO(FLOAT8_TENSOR, op = TEST_DYNAMIC_QUANT_FLOAT8, WHOLE "dst_type_max=0x41700000 y=hif8[2,3,16] scale=f32[1]")     \
     DO(SYMMETRIC_PARAMS, op = TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS,                                                     \
        "y_dtype=i8 min=f32[2,3] max=f32[2,3] scale=f32[2,3]")                                                          \
     DO(SYMMETRIC_TOKENS_APPLY, op = TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY, ROWS "y=i8[2,3,16] min=f32[2,3] max=f32[2,3]") \
@@ -647,6 +650,7 @@ static const char *dtypes_of(const call *c, enum slot slot)
         case TEST_REQUANT: return " i8 f16 ";
         case TEST_ANTI_QUANT:
         case TEST_DEQUANT: return FLOATS;
+        case TEST_DYNAMIC_QUANT_FLOAT8: return " e4m3fn e5m2 hif8 ";
         case TEST_QUANTIZE: return c->div_mode ? " i8 u8 i32 e4m3fn e5m2 hif8 " : " i8 u4x8 e4m3fn e5m2 hif8 ";
         default: return symmetric ? " i8 u4x8 u8 " : " i8 u4x8 ";
         }
@@ -1134,6 +1138,11 @@ static const table_row table[] = {
     /* dynamic_quant and its steps: what the rows above do not say, which symmetric_base takes to them */
     ROW(SYMMETRIC_TOKENS, "scale_form=2", ARGUMENT, "scale_form", "2", "0"),
     ROW(SYMMETRIC_TENSOR, "scale_form=-1", ARGUMENT, "scale_form", "-1", "1"),
+    ROW(FLOAT8_TOKENS, "dst_type_max=0x41700000", ARGUMENT, "dst_type_max", "not 0", "0, as y is FLOAT8_E4M3FN"),
+    ROW(FLOAT8_TOKENS, "y=e5m2[2,3,16] dst_type_max=1", ARGUMENT, "dst_type_max", "not 0", "FLOAT8_E5M2"),
+    ROW(FLOAT8_TENSOR, "dst_type_max=0xBF800000", ARGUMENT, "dst_type_max", "-1", "finite"),
+    ROW(FLOAT8_TENSOR, "dst_type_max=0x7F800000", ARGUMENT, "dst_type_max", "inf", "finite"),
+    ROW(FLOAT8_TENSOR, "dst_type_max=0x7FC00000", ARGUMENT, "dst_type_max", "nan", "finite"),
     ROW(SYMMETRIC_PARAMS, "scale_form=2", ARGUMENT, "scale_form", "2", "0"),
     ROW(SYMMETRIC_PARAMS, "scale_form=2147483647", ARGUMENT, "scale_form", "2147483647", "1"),
     ROW(SYMMETRIC_TOKENS_APPLY, "min=[6]", SHAPE, "min", "1 dim", "2"),

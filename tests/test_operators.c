@@ -568,14 +568,16 @@ static bool in_shards(const trial *t)
 {
     const test_call *c = &t->d.call;
     const bool finds = test_finds_ranges(c->op) && c->given[Y];
-    const bool in_steps = finds && (c->quant_mode == NPUQ_PER_TENSOR || test_one_in(2));
+    const bool has_steps = !test_has_option(c->op, OPTION_DST_TYPE_MAX);
+    const bool in_steps = finds && has_steps && (c->quant_mode == NPUQ_PER_TENSOR || test_one_in(2));
     const int along = in_steps && test_one_in(2);
     const int64_t unit = along == 0 ? 1 : 8; /* of rows or columns: words stay whole */
     int64_t cuts[SHARDS + 1] = {0};
     int64_t ends[TEST_GROUPS];
 
-    if ((!finds && !test_needs_groups(c->op)) || t->d.ndim != 2 || t->d.shape[0] > MOST_ROWS ||
-        t->d.shape[along] % unit != 0 || has_stride_0(&c->tensors[X])) { /* a part of x may not be one element */
+    if ((!finds && !test_needs_groups(c->op)) || (!has_steps && c->quant_mode == NPUQ_PER_TENSOR) || t->d.ndim != 2 ||
+        t->d.shape[0] > MOST_ROWS || t->d.shape[along] % unit != 0 ||
+        has_stride_0(&c->tensors[X])) { /* a part of x may not be one element */
         return false;
     }
     for (int s = 1; s <= SHARDS; s++) {

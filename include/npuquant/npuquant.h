@@ -565,6 +565,39 @@ NPUQ_API npuq_status npuq_dynamic_quant_symmetric_apply(const npuq_tensor *x, co
                                                         const npuq_tensor *min, const npuq_tensor *max,
                                                         const npuq_tensor *y, const npuq_executor *executor);
 
+/**
+ * Quantises to 8-bit floats with scales found from the data itself, per row (token) or for the whole tensor.
+ *
+ * Source: torch_npu `npu_dynamic_quant(input, *, smooth_scales=None, group_index=None, dst_type=None,
+ * quant_mode="pertoken", dst_type_max=0.0)` with an 8-bit floating-point dst_type; the arithmetic is that of the Ascend
+ * 950. With DMAX = 448 for FLOAT8_E4M3FN, 57344 for FLOAT8_E5M2, and dst_type_max or 32768 for HIFLOAT8, each step one
+ * binary32 operation:
+ *
+ *     v = x                         (v = x * smooth_scales, if given)
+ *     m = max(|v|)                  over the row or tensor; NaN if any v is
+ *     scale = m * C                 C is 1 / DMAX rounded to float32
+ *     y = v / scale                 as npuq_quantize() divides to these types: see docs/device.md
+ *
+ * m has no lower bound: a row of zeros has scale 0 and y +0. A scale below 2^-126 divides as 0: y is the largest value
+ * with its sign, or +0 where v is also below. A row with an infinity has scale +Inf, and y is 0, with its sign where v
+ * is finite and y has a -0. A row with a NaN has scale NaN and y +0.
+ *
+ * @param x  as for npuq_dynamic_quant()
+ * @param smooth_scales  as for npuq_dynamic_quant()
+ * @param group_index  as for npuq_dynamic_quant()
+ * @param quant_mode  per token, or per tensor
+ * @param dst_type_max  of HIFLOAT8, what m becomes: finite and not negative; 0 stands for 32768. For other types 0.
+ * @param y  x's shape; FLOAT8_E4M3FN, FLOAT8_E5M2 or HIFLOAT8
+ * @param scale  as for npuq_dynamic_quant()
+ * @param executor  nullable
+ *
+ * @return as for npuq_dynamic_quant(); NPUQ_ERROR_ARGUMENT also for another dst_type_max
+ */
+NPUQ_API npuq_status npuq_dynamic_quant_float8(const npuq_tensor *x, const npuq_tensor *smooth_scales,
+                                               const npuq_tensor *group_index, npuq_quant_mode quant_mode,
+                                               float dst_type_max, const npuq_tensor *y, const npuq_tensor *scale,
+                                               const npuq_executor *executor);
+
 /** @} */
 
 /** @defgroup api_dynamic_block_quant dynamic_block_quant
@@ -787,6 +820,12 @@ NPUQ_API npuq_status npuq_prepare_dynamic_quant_symmetric_apply(npuq_call *call,
                                                                 const npuq_tensor *group_index,
                                                                 npuq_quant_mode quant_mode, const npuq_tensor *min,
                                                                 const npuq_tensor *max, const npuq_tensor *y);
+
+/** Prepares npuq_dynamic_quant_float8(), per token alone; see npuq_prepare_quantize(). */
+NPUQ_API npuq_status npuq_prepare_dynamic_quant_float8(npuq_call *call, const npuq_tensor *x,
+                                                       const npuq_tensor *smooth_scales, const npuq_tensor *group_index,
+                                                       npuq_quant_mode quant_mode, float dst_type_max,
+                                                       const npuq_tensor *y, const npuq_tensor *scale);
 
 /** Prepares npuq_dynamic_block_quant(); see npuq_prepare_quantize(). */
 NPUQ_API npuq_status npuq_prepare_dynamic_block_quant(npuq_call *call, const npuq_tensor *x, int64_t block,

@@ -155,7 +155,7 @@ static void NPUQ_KERNEL(find, short_ranges)(float *values, const float *smooth, 
 static void NPUQ_KERNEL(compute, scales)(npuq_dynamic_form form, npuq_type y, const float *hi, const float *lo,
                                          size_t n, float *scale, float *offset, float *inverse_scale)
 {
-    assert(npuq_are_valid_parameters(y, hi, lo, scale, offset, inverse_scale));
+    assert(npuq_are_valid_parameters(form, y, hi, lo, scale, offset, inverse_scale));
     for (size_t r = 0; r < n; r++) {
         const npuq_ref_parameters p = find_parameters(form, y, (npuq_ref_range){hi[r], lo[r]});
 

@@ -117,12 +117,14 @@ typedef void npuq_short_rows_fn(float *values, const float *smooth, size_t n, si
 typedef void npuq_run_magnitudes_fn(const npuq_block *block, unsigned run, float *largest);
 
 /* What dynamic quantisation makes of a range: scale and offset, or a scale alone in one of its two forms. Of a block,
- * the inverse scale is rounded twice. */
+ * the inverse scale is rounded twice. NPUQ_SYMMETRIC_DIVISOR is for small floats, which are divided by the scale: no
+ * kernel makes it. */
 typedef enum npuq_dynamic_form {
     NPUQ_ASYMMETRIC,
     NPUQ_SYMMETRIC_PRODUCT,
     NPUQ_SYMMETRIC_INVERSE,
-    NPUQ_SYMMETRIC_BLOCK
+    NPUQ_SYMMETRIC_BLOCK,
+    NPUQ_SYMMETRIC_DIVISOR
 } npuq_dynamic_form;
 
 /* The parameters of n rows, for any hi and lo; y is int8 or int4. A NaN may have any payload. All arrays have room for

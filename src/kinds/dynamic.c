@@ -209,11 +209,35 @@ static void limit_parameters(float min_scale, size_t rows, row_values *v)
     }
 }
 
-/* Makes parameters of ranges, and stores scales and offsets. */
-static inline NPUQ_INLINED void set_parameters(const npuq_kernel_setup *setup, const npuq_plan *plan,
-                                               const npuq_tile *tile, row_values *v)
+/* Small floats are divided by the scale, in place of a product with the inverse. */
+static NPUQ_NOT_INLINED void compute_divisors(float dmax, size_t rows, row_values *v)
 {
-    compute_parameters(setup->kernels, npuq_get_dynamic(plan)->form, setup->types[Y], tile->rows, v);
+    const float one_in_dmax = 1.0f / dmax;
+
+    for (size_t r = 0; r < rows; r++) {
+        const uint32_t hi = npuq_bits_of_float(v->hi[r]) & 0x7FFFFFFF;
+        const uint32_t lo = npuq_bits_of_float(v->lo[r]) & 0x7FFFFFFF;
+
+        v->scale[r] = npuq_float_of_bits(hi > lo ? hi : lo) * one_in_dmax;
+        v->inverse_scale[r] = v->scale[r];
+    }
+}
+
+static inline NPUQ_INLINED void compute_parameters_of(const npuq_plan *plan, size_t rows, row_values *v)
+{
+    const npuq_dynamic_own *own = npuq_get_dynamic(plan);
+
+    if (own->form == NPUQ_SYMMETRIC_DIVISOR) {
+        compute_divisors(npuq_float_of_bits(own->dmax), rows, v);
+    } else {
+        compute_parameters(plan->setup.kernels, own->form, plan->setup.types[Y], rows, v);
+    }
+}
+
+/* Makes parameters of ranges, and stores scales and offsets. */
+static inline NPUQ_INLINED void set_parameters(const npuq_plan *plan, const npuq_tile *tile, row_values *v)
+{
+    compute_parameters_of(plan, tile->rows, v);
     if (npuq_get_dynamic(plan)->form == NPUQ_SYMMETRIC_BLOCK) {
         const float min_scale = npuq_float_of_bits(npuq_get_dynamic(plan)->min_scale);
 
@@ -237,7 +261,7 @@ static NPUQ_NOT_INLINED void quantise_short_rows(const npuq_plan *plan, const np
 
     (void)npuq_gather_x(&setup, &from, setup.types[X] == NPUQ_TYPE_FLOAT32 ? (char *)values : (char *)halves);
     take_short_rows(&setup, &from, &smooth, values, v.hi, v.lo);
-    set_parameters(&setup, plan, &from, &v);
+    set_parameters(plan, &from, &v);
     requantise(&setup, &from, &none, v.inverse_scale, find_offset(plan, v.offset), NPUQ_BY_ROW);
 }
 
@@ -253,7 +277,7 @@ static NPUQ_NOT_INLINED void quantise_gathered_rows(const npuq_plan *plan, const
         setup.memory = (npuq_memory_plan){0};
     }
     find_ranges(&setup, &from, &smooth, &v);
-    set_parameters(&setup, plan, &from, &v);
+    set_parameters(plan, &from, &v);
     requantise(&setup, &from, &smooth, v.inverse_scale, find_offset(plan, v.offset), NPUQ_BY_ROW);
 }
 
@@ -284,7 +308,7 @@ static NPUQ_NOT_INLINED void quantise_runs(const npuq_plan *plan, const npuq_til
 
     npuq_run_kernel(setup->kernels, setup->types[X])(&all, run, v.hi);
     memcpy(v.lo, v.hi, sizeof v.lo);
-    set_parameters(setup, plan, tile, &v);
+    set_parameters(plan, tile, &v);
     all.hints = setup->memory.writes;
     npuq_find_quantiser(setup)(&all, &params);
 }
@@ -307,7 +331,7 @@ void npuq_quantise_by_ranges(const npuq_plan *plan, const npuq_tile *tile)
     row_values v;
 
     find_ranges(&plan->setup, tile, &smooth, &v);
-    set_parameters(&plan->setup, plan, tile, &v);
+    set_parameters(plan, tile, &v);
     requantise(&plan->setup, tile, &smooth, v.inverse_scale, find_offset(plan, v.offset), NPUQ_BY_ROW);
 }
 
@@ -328,7 +352,7 @@ static void read_parameters(const npuq_plan *plan, const npuq_tile *tile, row_va
     } else {
         load_values(first->data, first->row_stride, v->lo, tile->rows);
         load_values(second->data, second->row_stride, v->hi, tile->rows);
-        compute_parameters(plan->setup.kernels, npuq_get_dynamic(plan)->form, plan->setup.types[Y], tile->rows, v);
+        compute_parameters_of(plan, tile->rows, v);
     }
 }
 
@@ -403,7 +427,7 @@ static NPUQ_NOT_INLINED void compute_parameters_of_range(const npuq_plan *plan)
 
     v.hi[0] = o->range.hi;
     v.lo[0] = o->range.lo;
-    compute_parameters(plan->setup.kernels, npuq_get_dynamic(plan)->form, plan->setup.types[Y], 1, &v);
+    compute_parameters_of(plan, 1, &v);
     o->scale = v.scale[0];
     o->offset = v.offset[0];
     o->inverse_scale = v.inverse_scale[0];
@@ -504,9 +528,15 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
     if ((group_index || !npuq_are_dense(arguments)) && (status = npuq_check_dynamic_values(arguments)) != NPUQ_OK) {
         return status;
     }
-    const bool is_empty = !npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUPS, NPUQ_MUL, steps);
+    const bool divides = o->form == NPUQ_SYMMETRIC_DIVISOR;
+    const bool is_empty = !npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUPS, divides ? NPUQ_DIV : NPUQ_MUL, steps);
 
     npuq_make_uint8_of_int8(&plan->setup);
+    if (divides) {
+        own->dmax = (o->dst_type_max & 0x7FFFFFFFu) != 0
+                        ? o->dst_type_max
+                        : npuq_bits_of_float(npuq_limits_of(plan->setup.types[Y]).dmax);
+    }
     own->form = (uint8_t)o->form;
     own->step = (uint8_t)o->step;
     own->shared = NPUQ_SHARED_NONE;

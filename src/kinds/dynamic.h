@@ -29,6 +29,7 @@ typedef enum npuq_shared_range { NPUQ_SHARED_NONE, NPUQ_SHARED_ROW, NPUQ_SHARED_
 typedef struct npuq_dynamic_own {
     struct npuq_one_range *one; /* while units share a range; never in a prepared call */
     uint32_t min_scale;         /* of a block: the bits of a float */
+    uint32_t dmax;              /* of NPUQ_SYMMETRIC_DIVISOR, alike */
     uint8_t form;               /* npuq_dynamic_form */
     uint8_t step;               /* npuq_dynamic_step */
     uint8_t shared;             /* npuq_shared_range */
@@ -46,6 +47,7 @@ typedef struct npuq_dynamic_options {
     npuq_dynamic_form form;
     npuq_quant_mode quant_mode;
     npuq_scale_form scale_form; /* which only the symmetric form has */
+    uint32_t dst_type_max;      /* of NPUQ_SYMMETRIC_DIVISOR: the bits of a float */
 } npuq_dynamic_options;
 
 /* An operator or a step. COMPUTE is one of the functions below. */
@@ -72,6 +74,21 @@ static inline void npuq_make_uint8_of_int8(npuq_kernel_setup *setup)
 
 /* Cuts a plan into units of whole rows, and units into blocks of rows that stay in the cache. */
 void npuq_cut_whole_rows(npuq_plan *plan, const npuq_arguments *arguments, size_t cols);
+
+/* gcc would copy the float through an x87 register, where a subnormal raises the caller's flag, or traps. */
+static inline uint32_t npuq_bits_of_argument(const float *value)
+{
+    uint32_t bits;
+
+#if defined(__i386__) && defined(__GNUC__)
+    __asm__ volatile("" : : "r"(value) : "memory"); /* the float is in memory */
+#endif
+    memcpy(&bits, value, sizeof bits);
+    return bits;
+}
+
+/* Of an option, by its bits. */
+npuq_status npuq_check_positive(const char *op, const char *name, uint32_t bits);
 
 npuq_status npuq_check_scale_form(const char *op, npuq_scale_form scale_form);
 npuq_status npuq_check_dynamic_values(const npuq_arguments *arguments);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dynamic.h"
 
+#include "../element.h"
+
 enum { MAX_GROUPS = 1024 };
 
 static npuq_status check_smooth(const npuq_arguments *arguments, npuq_quant_mode quant_mode)
@@ -82,6 +84,21 @@ static npuq_status check_mode(const char *op, npuq_quant_mode quant_mode, bool o
         return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "quant_mode",
                          "is 1 (per tensor); expected 0 (per token) in a prepared call: prepare min_max for each "
                          "thread's rows, combine the ranges, then prepare apply");
+    }
+    return NPUQ_OK;
+}
+
+npuq_status npuq_check_positive(const char *op, const char *name, uint32_t bits)
+{
+    if ((bits & 0x7FFFFFFFu) >= 0x7F800000u || bits > 0x80000000u) {
+        const npuq_fp_state caller = npuq_fp_enter();
+        const volatile uint32_t read = bits; /* after entering, and so converted after it */
+        const npuq_status status =
+            npuq_fail(NPUQ_ERROR_ARGUMENT, op, name, "is %g; expected a finite number, 0 or more",
+                      (double)npuq_float_of_bits(read));
+
+        npuq_fp_leave(&caller);
+        return status;
     }
     return NPUQ_OK;
 }

@@ -11,18 +11,6 @@ typedef struct block_options {
     uint32_t min_scale; /* the bits of a float */
 } block_options;
 
-/* gcc would copy the float through an x87 register, where a subnormal raises the caller's flag, or traps. */
-static inline uint32_t bits_of_argument(const float *value)
-{
-    uint32_t bits;
-
-#if defined(__i386__) && defined(__GNUC__)
-    __asm__ volatile("" : : "r"(value) : "memory"); /* the float is in memory */
-#endif
-    memcpy(&bits, value, sizeof bits);
-    return bits;
-}
-
 static npuq_status check_options(const npuq_arguments *arguments, const block_options *o)
 {
     const char *op = arguments->signature->op;
@@ -39,17 +27,7 @@ static npuq_status check_options(const npuq_arguments *arguments, const block_op
                          "is %lld; expected a multiple of %lld, as y is %s, or at least %lld, the last dimension of x",
                          (long long)o->block, (long long)elements, y->name, (long long)columns);
     }
-    if ((o->min_scale & 0x7FFFFFFFu) >= 0x7F800000u || o->min_scale > 0x80000000u) {
-        const npuq_fp_state caller = npuq_fp_enter();
-        const volatile uint32_t bits = o->min_scale; /* read after entering, and so converted after it */
-        const npuq_status status =
-            npuq_fail(NPUQ_ERROR_ARGUMENT, op, "min_scale", "is %g; expected a finite number, 0 or more",
-                      (double)npuq_float_of_bits(bits));
-
-        npuq_fp_leave(&caller);
-        return status;
-    }
-    return NPUQ_OK;
+    return npuq_check_positive(op, "min_scale", o->min_scale);
 }
 
 static npuq_status check(const npuq_arguments *arguments, const void *options)
@@ -162,13 +140,13 @@ npuq_status npuq_dynamic_block_quant(const npuq_tensor *x, int64_t block, float 
                                      const npuq_tensor *scale, const npuq_executor *executor)
 {
     return npuq_call_inlined(&operator_of_blocks, operator_of_blocks.check, operator_of_blocks.plan,
-                             NPUQ_TENSORS(dynamic_block_quant), &(block_options){block, bits_of_argument(&min_scale)},
-                             executor);
+                             NPUQ_TENSORS(dynamic_block_quant),
+                             &(block_options){block, npuq_bits_of_argument(&min_scale)}, executor);
 }
 
 npuq_status npuq_prepare_dynamic_block_quant(npuq_call *call, const npuq_tensor *x, int64_t block, float min_scale,
                                              const npuq_tensor *y, const npuq_tensor *scale)
 {
     return npuq_prepare_operator(call, &operator_of_blocks, NPUQ_TENSORS(dynamic_block_quant),
-                                 &(block_options){block, bits_of_argument(&min_scale)});
+                                 &(block_options){block, npuq_bits_of_argument(&min_scale)});
 }

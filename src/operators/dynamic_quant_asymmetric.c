@@ -14,7 +14,7 @@ npuq_status npuq_dynamic_quant_asymmetric(const npuq_tensor *x, const npuq_tenso
 {
     return npuq_call_inlined(
         &all_steps, all_steps.check, all_steps.plan, NPUQ_TENSORS(dynamic_quant_asymmetric),
-        &(npuq_dynamic_options){NPUQ_QUANTISE_ALL, NPUQ_ASYMMETRIC, quant_mode, NPUQ_SCALE_PRODUCT}, executor);
+        &(npuq_dynamic_options){NPUQ_QUANTISE_ALL, NPUQ_ASYMMETRIC, quant_mode, NPUQ_SCALE_PRODUCT, 0}, executor);
 }
 
 npuq_status npuq_prepare_dynamic_quant_asymmetric(npuq_call *call, const npuq_tensor *x,
@@ -24,16 +24,16 @@ npuq_status npuq_prepare_dynamic_quant_asymmetric(npuq_call *call, const npuq_te
 {
     return npuq_prepare_operator(
         call, &all_steps, NPUQ_TENSORS(dynamic_quant_asymmetric),
-        &(npuq_dynamic_options){NPUQ_QUANTISE_ALL, NPUQ_ASYMMETRIC, quant_mode, NPUQ_SCALE_PRODUCT});
+        &(npuq_dynamic_options){NPUQ_QUANTISE_ALL, NPUQ_ASYMMETRIC, quant_mode, NPUQ_SCALE_PRODUCT, 0});
 }
 
 npuq_status npuq_dynamic_quant_min_max(const npuq_tensor *x, const npuq_tensor *smooth_scales,
                                        const npuq_tensor *group_index, npuq_quant_mode quant_mode,
                                        const npuq_tensor *min, const npuq_tensor *max, const npuq_executor *executor)
 {
-    return npuq_call_inlined(&min_max_step, min_max_step.check, min_max_step.plan, NPUQ_TENSORS(dynamic_quant_min_max),
-                             &(npuq_dynamic_options){NPUQ_FIND_RANGES, NPUQ_ASYMMETRIC, quant_mode, NPUQ_SCALE_PRODUCT},
-                             executor);
+    return npuq_call_inlined(
+        &min_max_step, min_max_step.check, min_max_step.plan, NPUQ_TENSORS(dynamic_quant_min_max),
+        &(npuq_dynamic_options){NPUQ_FIND_RANGES, NPUQ_ASYMMETRIC, quant_mode, NPUQ_SCALE_PRODUCT, 0}, executor);
 }
 
 npuq_status npuq_prepare_dynamic_quant_min_max(npuq_call *call, const npuq_tensor *x, const npuq_tensor *smooth_scales,
@@ -42,7 +42,7 @@ npuq_status npuq_prepare_dynamic_quant_min_max(npuq_call *call, const npuq_tenso
 {
     return npuq_prepare_operator(
         call, &min_max_step, NPUQ_TENSORS(dynamic_quant_min_max),
-        &(npuq_dynamic_options){NPUQ_FIND_RANGES, NPUQ_ASYMMETRIC, quant_mode, NPUQ_SCALE_PRODUCT});
+        &(npuq_dynamic_options){NPUQ_FIND_RANGES, NPUQ_ASYMMETRIC, quant_mode, NPUQ_SCALE_PRODUCT, 0});
 }
 
 npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_tensor *smooth_scales,
@@ -51,7 +51,7 @@ npuq_status npuq_dynamic_quant_apply(const npuq_tensor *x, const npuq_tensor *sm
                                      const npuq_executor *executor)
 {
     return npuq_call_inlined(&apply_step, apply_step.check, apply_step.plan, NPUQ_TENSORS(dynamic_quant_apply),
-                             &(npuq_dynamic_options){NPUQ_APPLY, NPUQ_ASYMMETRIC, quant_mode, NPUQ_SCALE_PRODUCT},
+                             &(npuq_dynamic_options){NPUQ_APPLY, NPUQ_ASYMMETRIC, quant_mode, NPUQ_SCALE_PRODUCT, 0},
                              executor);
 }
 
@@ -59,8 +59,9 @@ npuq_status npuq_prepare_dynamic_quant_apply(npuq_call *call, const npuq_tensor 
                                              const npuq_tensor *group_index, npuq_quant_mode quant_mode,
                                              const npuq_tensor *scale, const npuq_tensor *offset, const npuq_tensor *y)
 {
-    return npuq_prepare_operator(call, &apply_step, NPUQ_TENSORS(dynamic_quant_apply),
-                                 &(npuq_dynamic_options){NPUQ_APPLY, NPUQ_ASYMMETRIC, quant_mode, NPUQ_SCALE_PRODUCT});
+    return npuq_prepare_operator(
+        call, &apply_step, NPUQ_TENSORS(dynamic_quant_apply),
+        &(npuq_dynamic_options){NPUQ_APPLY, NPUQ_ASYMMETRIC, quant_mode, NPUQ_SCALE_PRODUCT, 0});
 }
 
 npuq_status npuq_dynamic_quant_params(const npuq_tensor *min, const npuq_tensor *max, npuq_dtype y_dtype,

@@ -113,15 +113,21 @@ void npuq_ref_dynamic_quant_asymmetric(const void *x, npuq_ref_dtype x_dtype, si
     }
 }
 
-void npuq_ref_dynamic_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t H, const void *smooth_scales,
-                            npuq_ref_dtype smooth_dtype, size_t E, const int64_t *group_index, bool per_tensor,
-                            bool inverse_form, void *y, npuq_ref_dtype y_dtype, float *scale)
+/* What symmetric operators do with the largest magnitude of a token. */
+typedef struct symmetric_form {
+    bool is_float8;
+    bool inverse_form;
+    float dst_type_max;
+} symmetric_form;
+
+static void dynamic_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t H, const void *smooth_scales,
+                          npuq_ref_dtype smooth_dtype, const int64_t *group_index, bool per_tensor, symmetric_form form,
+                          void *y, npuq_ref_dtype y_dtype, float *scale)
 {
     const size_t tokens = per_tensor ? 1 : S;
     const size_t length = per_tensor ? S * H : H;
     size_t e = 0;
 
-    (void)E;
     for (size_t r = 0; r < tokens; r++) {
         while (group_index && (size_t)group_index[e] <= r) {
             e++;
@@ -133,14 +139,37 @@ void npuq_ref_dynamic_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, siz
                 largest, smoothed(x, x_dtype, r * length + i, smooth_scales, smooth_dtype, e * H + i % H));
         }
 
-        const npuq_ref_parameters p = npuq_ref_symmetric_parameters(largest, y_dtype, inverse_form);
+        const npuq_ref_parameters p = form.is_float8
+                                          ? npuq_ref_float8_parameters(largest, y_dtype, form.dst_type_max)
+                                          : npuq_ref_symmetric_parameters(largest, y_dtype, form.inverse_form);
         scale[r] = p.scale;
 
         for (size_t i = 0; i < length; i++) {
             const float v = smoothed(x, x_dtype, r * length + i, smooth_scales, smooth_dtype, e * H + i % H);
-            npuq_ref_store_symmetric(y, y_dtype, r * length + i, npuq_ref_mul(v, p.back));
+            npuq_ref_store_symmetric(y, y_dtype, r * length + i,
+                                     npuq_ref_affine(v, p.back, NULL, form.is_float8, y_dtype));
         }
     }
+}
+
+void npuq_ref_dynamic_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t H, const void *smooth_scales,
+                            npuq_ref_dtype smooth_dtype, size_t E, const int64_t *group_index, bool per_tensor,
+                            bool inverse_form, void *y, npuq_ref_dtype y_dtype, float *scale)
+{
+    const symmetric_form form = {false, inverse_form, 0.0f};
+
+    (void)E;
+    dynamic_quant(x, x_dtype, S, H, smooth_scales, smooth_dtype, group_index, per_tensor, form, y, y_dtype, scale);
+}
+
+void npuq_ref_dynamic_quant_float8(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t H, const void *smooth_scales,
+                                   npuq_ref_dtype smooth_dtype, size_t E, const int64_t *group_index, bool per_tensor,
+                                   float dst_type_max, void *y, npuq_ref_dtype y_dtype, float *scale)
+{
+    const symmetric_form form = {true, false, dst_type_max};
+
+    (void)E;
+    dynamic_quant(x, x_dtype, S, H, smooth_scales, smooth_dtype, group_index, per_tensor, form, y, y_dtype, scale);
 }
 
 void npuq_ref_dynamic_block_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t N, size_t B, float min_scale,

@@ -81,6 +81,14 @@ void npuq_ref_dynamic_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, siz
                             bool inverse_form, void *y, npuq_ref_dtype y_dtype, float *scale);
 
 /*
+ * To FLOAT8_E4M3FN, FLOAT8_E5M2 or HIFLOAT8: scale = m times 1 / DMAX as a binary32 value, y = v / scale as the Ascend
+ * 950 divides. DMAX is the type's largest value, or dst_type_max, if that is not 0.
+ */
+void npuq_ref_dynamic_quant_float8(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t H, const void *smooth_scales,
+                                   npuq_ref_dtype smooth_dtype, size_t E, const int64_t *group_index, bool per_tensor,
+                                   float dst_type_max, void *y, npuq_ref_dtype y_dtype, float *scale);
+
+/*
  * The symmetric operator with a scale for each block of B columns. The last block of a row may be shorter.
  * y = sat(round(x * (1 / m * DMAX))), scale = m * (1 / DMAX), with m, the largest |x| of the block.
  *

@@ -617,6 +617,22 @@ static inline npuq_ref_parameters npuq_ref_symmetric_parameters(float largest, n
     return p;
 }
 
+/* Of 8-bit floats, which are divided by the scale: `back` is it, too. dst_type_max is of HIFLOAT8 alone; 0 stands for
+ * 32768. */
+static inline npuq_ref_parameters npuq_ref_float8_parameters(float largest, npuq_ref_dtype y_dtype, float dst_type_max)
+{
+    const float dmax = dst_type_max != 0.0f              ? dst_type_max
+                       : y_dtype == NPUQ_REF_HIFLOAT8    ? 32768.0f
+                       : y_dtype == NPUQ_REF_FLOAT8_E5M2 ? 57344.0f
+                                                         : 448.0f;
+    npuq_ref_parameters p;
+
+    p.offset = 0.0f;
+    p.scale = npuq_ref_canonical(npuq_ref_mul(largest, npuq_ref_div(1.0f, dmax)));
+    p.back = p.scale;
+    return p;
+}
+
 /* UINT8 is INT8 with its upper bit flipped. So 0 becomes 128, also the 0 that stands for a NaN. */
 static inline void npuq_ref_store_symmetric(void *array, npuq_ref_dtype dtype, size_t i, float t)
 {

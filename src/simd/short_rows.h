@@ -143,7 +143,7 @@ static void NPUQ_KERNEL(compute, scales)(npuq_dynamic_form form, npuq_type y, co
 {
     const npuq_limits limits = npuq_limits_of(y);
 
-    assert(npuq_are_valid_parameters(y, hi, lo, scale, offset, inverse_scale));
+    assert(npuq_are_valid_parameters(form, y, hi, lo, scale, offset, inverse_scale));
     if (n == 1) {
         float one[3];
 
