@@ -399,6 +399,16 @@ static void assert_bytes(const uint8_t *got, const char *expected)
 }
 
 /* The examples of the definition of the casts, as it gives them. */
+static void quantise_by_1(const float *values, size_t n, bool div_mode, npuq_dtype dtype, uint8_t *codes)
+{
+    static const float one = 1.0f;
+    const npuq_tensor x = npuq_vector(values, NPUQ_FLOAT32, (int64_t)n);
+    const npuq_tensor y = npuq_vector(codes, dtype, (int64_t)n);
+    const npuq_tensor scales = npuq_vector(&one, NPUQ_FLOAT32, 1);
+
+    assert_int_equal(npuq_quantize(&x, &scales, NULL, 0, div_mode, &y, NULL), NPUQ_OK);
+}
+
 static void test_small_examples(void **unused)
 {
     static const float values[] = {448,
@@ -434,18 +444,56 @@ static void test_small_examples(void **unused)
     uint8_t hifloat8[COUNT(hifloat8_values)];
 
     (void)unused;
-    for (size_t i = 0; i < COUNT(values); i++) {
-        e4m3fn[i] = npuq_ref_to_small_float(NPUQ_REF_FLOAT8_E4M3FN, values[i], NPUQ_REF_RINT);
-        e5m2[i] = npuq_ref_to_small_float(NPUQ_REF_FLOAT8_E5M2, values[i], NPUQ_REF_RINT);
+    FOR_EACH_BACKEND()
+    {
+        for (int div_mode = 0; div_mode < 2; div_mode++) {
+            quantise_by_1(values, COUNT(values), div_mode, NPUQ_FLOAT8_E4M3FN, e4m3fn);
+            quantise_by_1(values, COUNT(values), div_mode, NPUQ_FLOAT8_E5M2, e5m2);
+            quantise_by_1(hifloat8_values, COUNT(hifloat8_values), div_mode, NPUQ_HIFLOAT8, hifloat8);
+            assert_bytes(e4m3fn, "7E 7E 7E FE 7E 7E FE 00 00 80 01 00 01 02 58 59 5A D8 D9 01 25 AA 2B");
+            assert_bytes(e5m2, "5F 5F 5F DF 7B 7B FB 00 00 80 18 14 14 1A 4C 4C 4D CC CD 18 32 B5 35");
+            assert_bytes(hifloat8,
+                         "00 00 08 88 09 0A 2F 40 40 41 41 42 60 61 61 62 6E 6E 6E 6E EE 00 7E 07 01 01 00 81 52 "
+                         "B2 15 4A");
+        }
     }
-    for (size_t i = 0; i < COUNT(hifloat8_values); i++) {
-        hifloat8[i] = npuq_ref_to_hifloat8(hifloat8_values[i]);
+}
+
+/* Rows whose scale and codes are known. */
+static void test_small_rows(void **unused)
+{
+    static const struct {
+        npuq_dtype y;
+        float dst_type_max;
+        float x[8];
+        uint32_t scale;
+        const char *codes;
+    } rows[] = {
+        {NPUQ_FLOAT8_E4M3FN, 0, {0x1p-119f, -0x1p-119f, 0x1p-126f, 0, -0.0f}, 0x00249249, "7E FE 7E 00 00 00 00 00"},
+        {NPUQ_FLOAT8_E5M2, 0, {0, -0.0f, 0}, 0, "00 00 00 00 00 00 00 00"},
+        {NPUQ_FLOAT8_E5M2, 0, {INFINITY, 1, -1, 0}, 0x7F800000, "00 00 80 00 00 00 00 00"},
+        {NPUQ_HIFLOAT8, 0, {INFINITY, 1, -1, 0}, 0x7F800000, "00 00 00 00 00 00 00 00"},
+        {NPUQ_HIFLOAT8, 0, {NAN, 1, -1, 0}, 0x7FC00000, "00 00 00 00 00 00 00 00"},
+        {NPUQ_HIFLOAT8, 15, {.5f, -1.25f, 3, 0, 2.75f, -.375f, 1.5f, -2}, 0x3E4CCCCE, "12 A4 2F 00 2E 8F 27 AA"},
+    };
+
+    (void)unused;
+    FOR_EACH_BACKEND()
+    {
+        for (size_t i = 0; i < COUNT(rows); i++) {
+            uint8_t codes[8];
+            float scale;
+            const npuq_tensor x = npuq_matrix(rows[i].x, NPUQ_FLOAT32, 1, 8, 0);
+            const npuq_tensor y = npuq_matrix(codes, rows[i].y, 1, 8, 0);
+            const npuq_tensor scales = npuq_vector(&scale, NPUQ_FLOAT32, 1);
+
+            assert_int_equal(
+                npuq_dynamic_quant_float8(&x, NULL, NULL, NPUQ_PER_TOKEN, rows[i].dst_type_max, &y, &scales, NULL),
+                NPUQ_OK);
+            assert_bytes(codes, rows[i].codes);
+            assert_int_equal(npuq_ref_to_bits(scale), rows[i].scale);
+        }
     }
-    assert_bytes(e4m3fn, "7E 7E 7E FE 7E 7E FE 00 00 80 01 00 01 02 58 59 5A D8 D9 01 25 AA 2B");
-    assert_bytes(e5m2, "5F 5F 5F DF 7B 7B FB 00 00 80 18 14 14 1A 4C 4C 4D CC CD 18 32 B5 35");
-    assert_bytes(hifloat8,
-                 "00 00 08 88 09 0A 2F 40 40 41 41 42 60 61 61 62 6E 6E 6E 6E EE 00 7E 07 01 01 00 81 52 B2 15 "
-                 "4A");
 }
 
 /* Groups of the examples of microscaling whose scale is given: the product with 2^(127 - scale), rounded to bfloat16
@@ -579,12 +627,11 @@ static void test_small_quantize(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_float16),      cmocka_unit_test(test_bfloat16),
-        cmocka_unit_test(test_saturate),     cmocka_unit_test(test_quotients),
-        cmocka_unit_test(test_halves),       cmocka_unit_test(test_words),
-        cmocka_unit_test(test_ranges),       cmocka_unit_test(test_small_values),
-        cmocka_unit_test(test_small_codes),  cmocka_unit_test(test_small_examples),
-        cmocka_unit_test(test_small_groups), cmocka_unit_test(test_small_quantize),
+        cmocka_unit_test(test_float16),        cmocka_unit_test(test_bfloat16),     cmocka_unit_test(test_saturate),
+        cmocka_unit_test(test_quotients),      cmocka_unit_test(test_halves),       cmocka_unit_test(test_words),
+        cmocka_unit_test(test_ranges),         cmocka_unit_test(test_small_values), cmocka_unit_test(test_small_codes),
+        cmocka_unit_test(test_small_examples), cmocka_unit_test(test_small_rows),   cmocka_unit_test(test_small_groups),
+        cmocka_unit_test(test_small_quantize),
     };
     test_seed();
     return cmocka_run_group_tests_name("convert", tests, list_values, NULL);
