@@ -139,7 +139,7 @@ int test_operand_of(enum test_operator op, enum slot slot)
 bool test_raises_flags(const test_call *c)
 {
 #if defined(__i386__) && !defined(__SSE2_MATH__)
-    return c->min_scale > 0 && c->min_scale < 0x1p-126F;
+    return (c->min_scale > 0 && c->min_scale < 0x1p-126F) || (c->dst_type_max > 0 && c->dst_type_max < 0x1p-126F);
 #else
     (void)c;
     return false;
