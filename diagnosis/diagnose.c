@@ -998,8 +998,7 @@ static bool find_remainder(struct search *s, const struct variant *variant)
     static const struct variant definition;
     struct diagnosis *d = s->diagnosis;
     struct array *expected = d->remainder.expected;
-    const enum dtype_kind kind = dtype_of(s->call->options.y_dtype)->kind;
-    const bool is_integer = kind == KIND_SIGNED || kind == KIND_UNSIGNED;
+    const bool is_integer = dtype_is_integer(s->call->options.y_dtype);
     bool ok = true;
 
     for (int r = 0; r < RESULTS && ok && variant; r++) {

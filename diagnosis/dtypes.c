@@ -35,6 +35,13 @@ bool dtype_is_float(npuq_dtype dtype)
     return dtype_of(dtype)->kind == KIND_FLOAT;
 }
 
+bool dtype_is_integer(npuq_dtype dtype)
+{
+    const enum dtype_kind kind = dtype_of(dtype)->kind;
+
+    return kind == KIND_SIGNED || kind == KIND_UNSIGNED;
+}
+
 bool dtype_is_words(npuq_dtype dtype)
 {
     return dtype_of(dtype)->kind == KIND_WORD;
@@ -140,6 +147,9 @@ float dtype_float(npuq_dtype dtype, uint64_t bits)
     switch (dtype) {
     case NPUQ_FLOAT16: return npuq_ref_float16((uint16_t)bits);
     case NPUQ_BFLOAT16: return npuq_ref_bfloat16((uint16_t)bits);
+    case NPUQ_FLOAT8_E4M3FN:
+    case NPUQ_FLOAT8_E5M2: return npuq_ref_small_float((npuq_ref_dtype)dtype, (uint8_t)bits);
+    case NPUQ_HIFLOAT8: return npuq_ref_hifloat8((uint8_t)bits);
     default: assert(dtype == NPUQ_FLOAT32); return npuq_ref_from_bits((uint32_t)bits);
     }
 }
@@ -149,6 +159,9 @@ uint32_t dtype_float_bits(npuq_dtype dtype, float value)
     switch (dtype) {
     case NPUQ_FLOAT16: return npuq_ref_to_float16(value);
     case NPUQ_BFLOAT16: return npuq_ref_to_bfloat16(value);
+    case NPUQ_FLOAT8_E4M3FN:
+    case NPUQ_FLOAT8_E5M2: return npuq_ref_to_small_float((npuq_ref_dtype)dtype, value, NPUQ_REF_RINT);
+    case NPUQ_HIFLOAT8: return npuq_ref_to_hifloat8(value);
     default: assert(dtype == NPUQ_FLOAT32); return npuq_ref_to_bits(npuq_ref_canonical(value));
     }
 }

@@ -37,6 +37,7 @@ const struct dtype *dtype_of(npuq_dtype dtype);
 const struct dtype *dtype_named(const char *name);
 
 bool dtype_is_float(npuq_dtype dtype);
+bool dtype_is_integer(npuq_dtype dtype);
 bool dtype_is_words(npuq_dtype dtype);
 
 /* The bits of value i of contiguous data, aligned or not. */
@@ -49,7 +50,7 @@ int64_t dtype_order(npuq_dtype dtype, uint64_t bits);
 /* How far apart two values are in this order. A NaN is very far from a number. */
 uint64_t dtype_distance(npuq_dtype dtype, uint64_t a, uint64_t b);
 
-/* Of a floating-point type: what its bits mean, and the bits of the nearest value. */
+/* Of a floating-point type of 8 bits or more: what its bits mean, and what a value becomes that is stored. */
 float dtype_float(npuq_dtype dtype, uint64_t bits);
 uint32_t dtype_float_bits(npuq_dtype dtype, float value);
 

@@ -285,7 +285,7 @@ const struct hypothesis hypotheses[] = {
      IN_FLOAT32},
     {"float64", USUAL, TO_FLOATS, Y_ANY, NEEDS(excess), DOES(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64),
      "computes in float64", IN_FLOAT32},
-    {"float64-to-float32", RARE, FROM_FLOATS | TO_FLOATS, Y_INTEGER | Y_HALF, NEEDS(early_excess),
+    {"float64-to-float32", RARE, FROM_FLOATS | TO_FLOATS, Y_INTEGER | Y_HALF | Y_FLOAT8, NEEDS(early_excess),
      DOES(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64, STEP_PRECISION, TYPE_FLOAT64, STEP_RESULT,
           RESULT_THROUGH_FLOAT32),
      "computes in float64, and rounds the last value to float32 before its conversion", IN_FLOAT32},
@@ -370,10 +370,10 @@ const struct hypothesis hypotheses[] = {
      "subtracts the offset", "Add the offset: other libraries' zero points have the other sign when dequantising."},
     {"offset-unsigned", RARE, READS_WORDS, Y_ANY, NEEDS(offset), DOES(STEP_OFFSET, PARAMETER_UNSIGNED),
      "reads the word's offset as unsigned", "Bits 45..37 of the word are two's complement."},
-    {"round-first", COMMON, AFFINE, Y_ANY, NEEDS(sum), DOES(STEP_ORDER, ORDER_ROUND_FIRST),
+    {"round-first", COMMON, AFFINE, Y_INTEGER, NEEDS(sum), DOES(STEP_ORDER, ORDER_ROUND_FIRST),
      "rounds before the offset is added, as ONNX's QuantizeLinear does, and again after it",
      "Add the offset in float32, then round."},
-    {"clamp-first", USUAL, AFFINE, Y_ANY, NEEDS(sum), DOES(STEP_ORDER, ORDER_CLAMP_FIRST),
+    {"clamp-first", USUAL, AFFINE, Y_INTEGER, NEEDS(sum), DOES(STEP_ORDER, ORDER_CLAMP_FIRST),
      "rounds and clamps, with NaN as 0, before the offset is added, and again after it", "Clamp once, after the sum."},
     {"offset-before-scaling", USUAL, WITH_SCALES, Y_ANY, NEEDS(offset), DOES(STEP_ORDER, ORDER_ADD_FIRST),
      "adds the offset to x before it is scaled", "Scale x, then add the offset."},
@@ -969,9 +969,10 @@ struct needs needs_met(const struct call *call)
     const bool rounded_half =
         dynamic ? x == NPUQ_FLOAT32 && (rule[STEP_PRODUCT] == AS_DEFINED || rule[STEP_PRODUCT] == PRODUCT_FLOAT32)
                 : !given_scales || y == NPUQ_INT32 || (long_product && !(call->row_group && offset->data));
-    /* A float16 scale makes no subnormals of integers. A bias that is subnormal itself does not count. */
-    const bool subnormals =
-        call->op & (FROM_NARROW | SCALED_SUMS) ? (y_wide && is_wide(scale->dtype)) || row_scale : wide;
+    /* A float16 scale makes no subnormals of integers. A bias that is subnormal itself does not count. The division to
+     * small floats takes subnormals for zero itself. */
+    const bool subnormals = call->op & (FROM_NARROW | SCALED_SUMS) ? (y_wide && is_wide(scale->dtype)) || row_scale
+                                                                   : wide && !(divides && Y_FLOAT8 & dtype_of(y)->bit);
     const bool row_ranges = dynamic && !blocks && !call->options.per_tensor;
     const bool new_subnormals = anti_quant ? float_offset : row_scale && !float_bias;
 

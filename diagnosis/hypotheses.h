@@ -88,7 +88,8 @@ enum {
     Y_WIDE = Y_BFLOAT16 | Y_FLOAT32, /* they reach as far as float32 */
     Y_FLOAT = Y_HALF | Y_FLOAT32,
     Y_BYTES = Y_INT32 | Y_FLOAT | Y_WORD,
-    Y_ANY = Y_INTEGER | Y_FLOAT,
+    Y_FLOAT8 = 1 << DTYPE_FLOAT8_E4M3FN | 1 << DTYPE_FLOAT8_E5M2 | 1 << DTYPE_HIFLOAT8,
+    Y_ANY = Y_INTEGER | Y_FLOAT | Y_FLOAT8,
 };
 
 /* How often kernels have a mistake: of mistakes that give the same bits, the commoner one is named first. */

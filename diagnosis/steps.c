@@ -129,7 +129,8 @@ static double divide(const struct arithmetic *a, double x, double y, int type)
 {
     x = flush_input(a, x);
     y = flush_input(a, y);
-    return type == TYPE_FLOAT64 ? x / y : finish(a, npuq_ref_div((float)x, (float)y), type);
+    const npuq_ref_dtype to = (npuq_ref_dtype)a->call->options.y_dtype; /* it decides what becomes of subnormals */
+    return type == TYPE_FLOAT64 ? x / y : finish(a, npuq_ref_quotient((float)x, (float)y, to), type);
 }
 
 /* A division on the device's vector unit. A quotient that is 0, infinite or NaN has no neighbours. */
@@ -1111,7 +1112,6 @@ static uint64_t float_bits(const struct arithmetic *a, double t, npuq_dtype dtyp
     const int how = choice(a, STEP_RESULT);
     uint32_t bits;
 
-    t = rectified(a, t);
     if (how == RESULT_THROUGH_FLOAT32) {
         t = note(a->trace, "to float32", (double)(float)t);
     } else if (how == RESULT_THROUGH_FLOAT16 || how == RESULT_THROUGH_BFLOAT16) {
@@ -1135,7 +1135,7 @@ static uint64_t float_bits(const struct arithmetic *a, double t, npuq_dtype dtyp
 
 /* ---- elements --------------------------------------------------------------------------------------------------- */
 
-/* Rounds and saturates, with the offset between the two if the kernel adds it there. */
+/* Rounds and saturates; an integer with the offset between the two if the kernel adds it there. */
 static uint64_t quantised(const struct arithmetic *a, double scaled, bool has_offset, double offset)
 {
     const npuq_dtype dtype = rounded_dtype(a);
@@ -1143,6 +1143,9 @@ static uint64_t quantised(const struct arithmetic *a, double scaled, bool has_of
     const int order = choice(a, STEP_ORDER);
     double value;
 
+    if (!dtype_is_integer(dtype)) {
+        return float_bits(a, scaled, dtype);
+    }
     if (has_offset && order == ORDER_ROUND_FIRST && !is_nan(scaled)) {
         const double rounded = note_integer(a->trace, "round", round_value(a, scaled));
         value = to_integer(a, note(a->trace, "+ offset", add(a, rounded, offset, choice(a, STEP_SUM))), range);
@@ -1285,7 +1288,7 @@ static uint64_t anti_quant_element(const struct arithmetic *a, size_t i)
         }
         t = times_scale(a, t, s);
     }
-    return float_bits(a, t, a->call->options.y_dtype);
+    return float_bits(a, rectified(a, t), a->call->options.y_dtype);
 }
 
 /* The sum in an integer type that the kernel has. */
@@ -1398,7 +1401,7 @@ static uint64_t dequant_element(const struct arithmetic *a, size_t i)
             t = note(a->trace, "+ bias", sum == SUM_FUSED ? fused(a, x, factors[n].value, b) : add(a, t, b, sum));
         }
     }
-    return float_bits(a, t, a->call->options.y_dtype);
+    return float_bits(a, rectified(a, t), a->call->options.y_dtype);
 }
 
 static double word_offset(const struct arithmetic *a, uint64_t word)
@@ -1454,7 +1457,7 @@ static uint64_t requant_element(const struct arithmetic *a, size_t i)
         p = note(a->trace, "+ bias", add(a, p, load(bias, bias_of(a, i)), choice(a, STEP_SUM)));
     }
     if (a->call->options.y_dtype == NPUQ_FLOAT16) {
-        return float_bits(a, p, NPUQ_FLOAT16);
+        return float_bits(a, rectified(a, p), NPUQ_FLOAT16);
     }
     note_integer(a->trace, "offset of the word", o);
     if (order == ORDER_OFFSET_FIRST) {

@@ -45,9 +45,14 @@ static struct diagnosis diagnosis_of(const struct random_call *s)
     return said;
 }
 
-/* Any signed number of halves that fits y, with the noise of a significand. */
+/* Any signed number of halves that fits y; of a small float the middle between two neighbours. */
 static float near_tie(npuq_dtype y)
 {
+    if (!dtype_is_integer(y)) {
+        const int last = dtype_of(y)->fraction; /* of these exponents HIFLOAT8 has all bits */
+        const float odd = (float)(2 * (int)test_between(1 << last, (2 << last) - 1) + 1);
+        return ldexpf(test_one_in(2) ? odd : -odd, (int)test_between(-3, 3) - last - 1);
+    }
     const int most = 2 * (int)dtype_of(y)->dmax - 1;
 
     return (float)test_between(y == NPUQ_UINT8 ? 0 : -most, most) * 0.5f;
@@ -144,7 +149,11 @@ static size_t channel_of(const struct random_call *s, size_t i)
 
 static float quotient_of(const struct random_call *s, size_t i, int units)
 {
-    return divide(get(&s->call.operands[OPERAND_X], i), get(&s->call.operands[OPERAND_SCALE], channel_of(s, i)), units);
+    const float x = get(&s->call.operands[OPERAND_X], i);
+    const float scale = get(&s->call.operands[OPERAND_SCALE], channel_of(s, i));
+    const float quotient = npuq_ref_quotient(x, scale, (npuq_ref_dtype)s->call.options.y_dtype);
+
+    return units == 0 ? quotient : npuq_ref_beside(quotient, units > 0);
 }
 
 /* An element of quantize with a moved quotient. */
@@ -203,10 +212,11 @@ static struct quantize_types random_types(void)
 {
     static const npuq_dtype zeros[] = {NPUQ_INT64, NPUQ_FLOAT32, NPUQ_FLOAT16, NPUQ_BFLOAT16,
                                        NPUQ_INT8,  NPUQ_UINT8,   NPUQ_INT32};
-    static const npuq_dtype outputs[] = {NPUQ_INT8, NPUQ_UINT8, NPUQ_INT32};
+    static const npuq_dtype outputs[] = {NPUQ_INT8,          NPUQ_UINT8,       NPUQ_INT32,
+                                         NPUQ_FLOAT8_E4M3FN, NPUQ_FLOAT8_E5M2, NPUQ_HIFLOAT8};
 
     return (struct quantize_types){floats[test_below(3)],  floats[test_below(3)], zeros[test_below(7)],
-                                   outputs[test_below(3)], test_one_in(3),        test_one_in(3)};
+                                   outputs[test_below(6)], test_one_in(3),        test_one_in(3)};
 }
 
 /* ---- dynamic_quant and dynamic_block_quant ---------------------------------------------------------------------- */
@@ -726,6 +736,41 @@ static void test_special_rows(void **unused)
     random_call_release(&s);
 }
 
+/* To small floats, a subnormal x and a subnormal quotient are zeros, which have no neighbours. Their signs count. */
+static void test_zeros_of_small_floats(void **unused)
+{
+    static const float x[] = {0x1p-127f, -0x1p-127f, 0x1p-126f, -0x1p-126f, 0, -0.0f, 1, -1};
+    static const float scales[] = {0x1p-100f, 0x1p-100f, 2, 2, 1, 1, 0x1p-127f, 0x1p-127f};
+    static const struct {
+        npuq_dtype y;
+        uint8_t codes[8];
+    } rows[] = {
+        {NPUQ_FLOAT8_E4M3FN, {0, 0x80, 0, 0x80, 0, 0x80, 0x7E, 0xFE}},
+        {NPUQ_FLOAT8_E5M2, {0, 0x80, 0, 0x80, 0, 0x80, 0x7B, 0xFB}},
+        {NPUQ_HIFLOAT8, {0, 0, 0, 0, 0, 0, 0x6E, 0xEE}},
+    };
+    const npuq_tensor x_view = npuq_vector(x, NPUQ_FLOAT32, 8);
+    const npuq_tensor s_view = npuq_vector(scales, NPUQ_FLOAT32, 8);
+    const npuq_tensor *const operands[OPERANDS] = {&x_view, &s_view};
+
+    (void)unused;
+    for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {
+        const struct call_options options = {.axis = 0, .divides = true, .y_dtype = rows[row].y};
+        struct random_call s = random_call_of(QUANTIZE, operands, &options);
+        uint8_t *dump = s.dump[RESULT_Y].data;
+
+        assert_memory_equal(s.results[RESULT_Y].data, rows[row].codes, 8);
+        for (size_t i = 0; i < 8; i++) {
+            memcpy(dump, rows[row].codes, 8);
+            dump[i] ^= i < 6 ? 0x80 : 1;
+            const struct diagnosis d = diagnosis_of(&s);
+            assert_int_equal(d.admission.differing, 1);
+            assert_int_equal(d.admission.wrong, 1);
+        }
+        random_call_release(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -741,6 +786,7 @@ int main(void)
         cmocka_unit_test(test_dynamic_example),
         cmocka_unit_test(test_block_example),
         cmocka_unit_test(test_special_rows),
+        cmocka_unit_test(test_zeros_of_small_floats),
     };
 
     test_seed();
