@@ -29,9 +29,59 @@ def floats(array):
 RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-(2**31), 2**31 - 1), "quint4x2": (-8, 7)}
 
 
+def small_value(dtype, code):
+    """The value of a code without its sign: of e4m3fn, e5m2, and hifloat8, whose letters stand for bits."""
+    if dtype != "hifloat8":
+        mantissa, bias = (3, 7) if dtype == "float8_e4m3fn" else (2, 15)
+        exponent, fraction = divmod(code, 2**mantissa)
+        return (fraction + 2**mantissa * (exponent > 0)) * 2.0 ** (max(exponent, 1) - bias - mantissa)
+    letters = f"{code:07b}"
+    prefix, exponents, mantissa = next(
+        form for form in (("11", 3, 1), ("10", 2, 2), ("01", 1, 3), ("001", 0, 3), ("0001", None, 3), ("0000", None, 3))
+        if letters.startswith(form[0]))
+    if prefix == "0000":
+        return 2.0 ** (code - 23) if code else 0.0
+    rest = letters[len(prefix):]
+    size = 0 if exponents is None else int("1" + rest[1:1 + exponents], 2)
+    exponent = -size if exponents is not None and rest[0] == "1" else size
+    return (1 + int(rest[-mantissa:], 2) / 2**mantissa) * 2.0**exponent
+
+
+#: Of each type, the code of the largest finite value without its sign.
+SMALL = {"float8_e4m3fn": 0x7E, "float8_e5m2": 0x7B, "hifloat8": 0x6E}
+
+
+def to_small(t, dtype):
+    """The nearest code. Of two, the even one of e4m3fn and e5m2, and the larger value of hifloat8. What is beyond the
+    largest value becomes that, and NaN 0. A negative value keeps its sign where it becomes 0, except in hifloat8."""
+    codes = [code for code in range(128) if code <= SMALL[dtype] or (dtype == "hifloat8" and code != 0x6F)]
+    values = np.array([small_value(dtype, code) for code in codes])
+    order = np.argsort(values)
+    values, codes = values[order], np.array(codes, np.uint8)[order]
+    size = np.minimum(np.abs(np.nan_to_num(t.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)), values[-1])
+    above = np.searchsorted(values, size)
+    below = np.maximum(above - 1, 0)
+    middle = (values[below] + values[above]) / 2
+    up = np.where(size == middle, (dtype == "hifloat8") | (codes[above] % 2 == 0), size > middle)
+    found = codes[np.where(up, above, below)]
+    is_negative = np.signbit(t) & ~np.isnan(t) & ((found != 0) | (dtype != "hifloat8"))
+    return found | (is_negative * 0x80).astype(np.uint8)
+
+
+def divided(x, s):
+    """x / s as the Ascend 950 divides to small floats: subnormal operands and quotients count as zeros."""
+    least = np.float64(2.0**-126)
+    x, s = (np.where(np.abs(each) < least, np.copysign(f4(0), each), each).astype(f4) for each in (x, s))
+    quotient = x / s
+    vanishes = np.abs(x.astype(np.float64)) < np.abs(s.astype(np.float64)) * least
+    return np.where(vanishes, np.copysign(f4(0), quotient), quotient)
+
+
 def saturate(t, dtype):
-    low, high = RANGES[dtype]
     assert t.dtype == f4
+    if dtype in SMALL:
+        return to_small(t, dtype)
+    low, high = RANGES[dtype]
     rounded = np.nan_to_num(np.rint(t).astype(np.float64), nan=0.0, posinf=high, neginf=low)
     values = np.clip(rounded, low, high).astype(np.int64)
     return pack(values) if dtype == "quint4x2" else values.astype(dtype)
@@ -58,7 +108,7 @@ def quantize(x, scales, zero_points, axis, div_mode, dtype):
     shape = [1] * x.ndim
     shape[dimension if scales.size > 1 else -1] = scales.size
     s = floats(scales).reshape(shape)
-    t = x / s if div_mode else x * s
+    t = (divided(x, s) if dtype in SMALL else x / s) if div_mode else x * s
     if zero_points is not None:
         t = t + floats(zero_points).reshape(shape)
     return saturate(t, dtype)

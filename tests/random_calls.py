@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, NamedTuple
 
 import numpy as np
 from npuquant_facts.operators import OPERATORS
-from numpy_operators import (anti_quant, dequant, dynamic, dynamic_block_quant, dynamic_quant, f4, group_quant,
+from numpy_operators import (SMALL, anti_quant, dequant, dynamic, dynamic_block_quant, dynamic_quant, f4, group_quant,
                              pack, quant_matmul, quantize, random_ends, random_floats, random_integers, random_shape,
                              random_words, requant, rng, trans_quant_param)
 
@@ -31,7 +31,8 @@ def of_columns(columns):
 
 def random_quantize():
     div_mode = choose(False, True)
-    dtype = choose("int8", "uint8", "int32") if div_mode else choose("int8", "quint4x2")
+    dtype = choose(*SMALL) if rng.random() < 0.5 else (
+        choose("int8", "uint8", "int32") if div_mode else choose("int8", "quint4x2"))
     x = random_floats(random_shape(1, 8 if rng.random() < 0.1 else 4, 8 if dtype == "quint4x2" else 1))
     axis = int(rng.integers(-x.ndim if div_mode else -min(2, x.ndim), x.ndim))
     dimension = axis % x.ndim if div_mode else x.ndim - (2 if axis == -2 else 1)

@@ -60,8 +60,10 @@ def names_operator(function: _Function, name: str = "") -> _Function:
     return cast(_Function, call)
 
 
-#: The types of the operators' arrays and tensors, by their names in NumPy and PyTorch.
-_IMPLEMENTED = {name for kind in TAKEN.values() if kind.elements == 1 for name in (kind.name, kind.stored)}
+#: The types of the operators' arrays and tensors, by their names in NumPy and PyTorch, without those that few operators
+#: have here: the device has more of these.
+_IMPLEMENTED = {name for kind in TAKEN.values() if kind.elements == 1 and not kind.is_small_float
+                for name in (kind.name, kind.stored)}
 # How messages name a type that NumPy does not have.
 BFLOAT16 = "bfloat16 (or its bits as uint16)"
 
@@ -148,7 +150,7 @@ def _type_of(tensor: Any) -> str:
 
 
 def unless_implemented(name: str) -> str:
-    """What a message says of a type that no operator here has, by the type's name: the device may have it."""
+    """What a message says of a type that an operator here does not have, by its name: the device may have it."""
     return "" if name in _IMPLEMENTED else ", which npuquant does not implement"
 
 

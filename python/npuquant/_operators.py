@@ -14,7 +14,7 @@ from . import _native
 from ._arguments import (ArgumentError, ArgumentTypeError, _of, _options, check_quant_matmul, check_quant_scatter, listed,
                          names_operator, shown)
 from ._matmul import product
-from ._tensors import (INT8, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, TensorLike, arrays, described, output,
+from ._tensors import (FLOAT8, INT8, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, TensorLike, arrays, described, output,
                        outputs, result_of, result_type, returned, tensor, to_array, words_shape)
 from ._threads import run
 
@@ -47,6 +47,11 @@ def _only(name: str, value: Any, only: Any) -> None:
         raise ArgumentError(f"{name}: is {shown(value)}; expected {only!r}: {why}")
 
 
+#: What npu_quantize() makes, in messages, by div_mode.
+_TO = {mode: f"{listed([*integers, *FLOAT8])}, as div_mode is {str(mode).lower()}"
+       for mode, integers in ((True, ("int8", "uint8", "int32")), (False, ("int8", "quint4x2")))}
+
+
 @names_operator
 def npu_quantize(
     input: TensorLike,
@@ -66,13 +71,16 @@ def npu_quantize(
         t = t + zero_points   (unless None)
         y = sat(round half to even(t))
 
+    float8_e4m3fn, float8_e5m2 and hifloat8 take the nearest value of their type; docs/semantics.md says which of two.
+
     Args:
         input: float32, float16 or bfloat16, 1 to 8 dimensions. The library's messages call it x.
         scales: float32, float16 or bfloat16; 1-D, with 1 element or the extent along the axis. With div_mode=False also
             as many dimensions as input, all 1 except the axis.
         zero_points: None, or the shape of scales. With div_mode=True int8, uint8, int32, float32, float16 or bfloat16;
             with div_mode=False the type of scales.
-        dtype: with div_mode=True int8, uint8 or int32; with div_mode=False int8 or quint4x2.
+        dtype: with div_mode=True int8, uint8 or int32; with div_mode=False int8 or quint4x2; with both float8_e4m3fn,
+            float8_e5m2 or hifloat8.
         axis: with div_mode=True the dimension that scales run along. With div_mode=False -2 is the last dimension but
             one, and every axis of -1 or more is the last, as on the device. So the default, 1, fits an input of one
             dimension.
@@ -81,7 +89,7 @@ def npu_quantize(
 
     Returns:
         out, or a new array, of dtype and of the shape of input. For quint4x2 it is int32, with an eighth of the last
-        extent.
+        extent. For float8_e4m3fn, float8_e5m2 and hifloat8 it is uint8, with the codes of the type.
 
     >>> x = np.array([[-1.5, 0.5, 2.5], [100, -100, np.nan]], np.float32)
     >>> npu_quantize(x, np.array([1, 0.5, 2], np.float32), np.array([1, 0, 0], np.int32), np.int8)
@@ -91,8 +99,7 @@ def npu_quantize(
     if div_mode is not True and div_mode is not False and not isinstance(div_mode, np.bool_):
         raise ArgumentTypeError(f"div_mode: is {type(div_mode).__name__}; expected a bool")
     x = tensor("input", input)
-    kind = result_type("dtype", dtype, QUANTISED, "int8, uint8 or int32, as div_mode is true" if div_mode
-                       else "int8 or quint4x2, as div_mode is false")
+    kind = result_type("dtype", dtype, QUANTISED, _TO[bool(div_mode)])
     y, = outputs("quantize", x.shape, kind, out)
     run(_native.quantize, x, scales, zero_points, axis, bool(div_mode), y, kind.number)
     return returned(y, out)

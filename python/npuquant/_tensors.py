@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Protocol,
 import numpy as np
 
 from npuquant_facts.dtypes import TYPES, Type
-from npuquant_facts.operators import OPERATORS, TAKEN, extents
+from npuquant_facts.operators import OPERATORS, READ, TAKEN, extents
 
 from . import _native
 from ._arguments import BFLOAT16, ArgumentError, ArgumentTypeError, listed, shown, unless_implemented
@@ -46,8 +46,9 @@ class Result(NamedTuple):
 Results = Dict[Any, Result]
 _NAMED: Results = {name: Result(name, np.dtype(kind.stored), kind.number, kind.elements)
                    for name, kind in TAKEN.items()}
-#: Of the type of an array; uint16 has the bits of bfloat16.
-NAMES = {result.dtype: name for name, result in _NAMED.items() if result.elements == 1}
+#: Of the type of an array; uint16 has the bits of bfloat16. Codes of small floats are uint8, but uint8 may be anything.
+NAMES = {result.dtype: name for name, result in _NAMED.items()
+         if result.elements == 1 and not TYPES[name].is_small_float}
 # The numbers of PyTorch's scalar types, which torch_npu takes too: dst_type of npu_dynamic_quant_asymmetric() is one in
 # op_plugin/ops/opapi/DynamicQuantKernelNpuOpApi.cpp of Ascend/op-plugin, where int4 is that of quint4x2;
 # op_plugin/python/meta/_meta_registrations.py there lists them. AntiQuantKernelNpuOpApi.cpp and
@@ -64,9 +65,10 @@ DEVICE_TYPES = dict(sorted({
 }.items()))
 
 
-_FLOAT8, FLOAT4 = ([name for name, kind in TYPES.items() if kind.is_small_float and kind.bits == bits]
+FLOAT8, FLOAT4 = ([name for name, kind in TYPES.items() if kind.is_small_float and kind.bits == bits]
                    for bits in (8, 4))
-_ELSEWHERE = {*_NUMBERS.values(), *DEVICE_TYPES.values()} - {*_NAMED, "int4", "qint8", "quint8", "qint32"}
+_ELSEWHERE = {*_NUMBERS.values(), *DEVICE_TYPES.values()} - {*NAMES.values(), "quint4x2", "int4", "qint8", "quint8",
+                                                              "qint32"}
 
 
 def to_float(array: np.ndarray, name: Optional[str] = None) -> np.ndarray:
@@ -121,13 +123,14 @@ def _results_of(operator: str) -> Results:
 
 
 QUANTISED, FLOATING, REQUANTISED = map(_results_of, ("quantize", "anti_quant", "requant"))
+INTEGERS = _results(*(name for name in OPERATORS["quantize"].results[0].types if TYPES[name].is_integer))
 INT8 = _results("int8")
 ON_DEVICE = _results("int8", "quint4x2")  # what it makes with scales that it finds from the data
 PRODUCTS = _results("int8", "float16", "bfloat16", "float32", "int32")
-INPUTS = _results(*_NAMED)
+INPUTS = _results(*READ)
 # What may be said of x of npu_anti_quant(). torch_npu.int4, a number, is no type of a result on the device.
 _INT4 = 285
-SOURCES: Results = {**QUANTISED, (int, _INT4): _NAMED["quint4x2"]}
+SOURCES: Results = {**INTEGERS, (int, _INT4): _NAMED["quint4x2"]}
 
 
 def _number(dtype: Any) -> Optional[int]:
@@ -176,7 +179,7 @@ def result_type(argument: str, dtype: Any, results: Results, expected: Optional[
         why = unless_implemented(name) if missing else ""
         text = (f"{argument}: is {described(dtype)}{why}; expected "
                 + (expected or listed([result.name for result in results.values()])))
-        raise ArgumentTypeError(text, (argument, name) if name in _FLOAT8 else None)
+        raise ArgumentTypeError(text, (argument, name) if name in FLOAT8 else None)
     if type(dtype) is int or type(dtype).__module__ == "torch":
         results[key] = results[name]  # from now on it is found at once
     return results[name]
@@ -220,6 +223,13 @@ def output(out: Any, shape: Tuple[int, ...], dtype: np.dtype) -> Any:
     return array
 
 
+def codes_of(value: Any, name: str) -> Any:
+    """The codes of an array or tensor of a small float, as uint8 in the same memory; other values unchanged."""
+    if TYPES[name].is_small_float and str(getattr(value, "dtype", "")).replace("torch.", "") == name:
+        return value.view(np.uint8 if isinstance(value, np.ndarray) else sys.modules["torch"].uint8)
+    return value
+
+
 _FLOAT32 = np.dtype(np.float32)
 
 
@@ -227,7 +237,8 @@ _FLOAT32 = np.dtype(np.float32)
 def _types_of(operator: str) -> Tuple[Results, str, str]:
     """What an operator's first result may be, the usual type, and the words of a message for the types."""
     types = OPERATORS[operator].results[0].types
-    kinds = FLOATING if "float32" in types else REQUANTISED if "float16" in types else QUANTISED
+    kinds = (FLOATING if "float32" in types else REQUANTISED if "float16" in types else
+             QUANTISED if "hifloat8" in types else INTEGERS)
     return kinds, types[0], listed(types)
 
 
@@ -246,7 +257,8 @@ def outputs(operator: str, shape: Tuple[int, ...], kind: Result, out: Any, per_t
     if maker is not None and kind.elements > 1 and shape:
         first = (*shape[:-1], shape[-1] // kind.elements)
     if len(results) == 1:
-        return (output(out, first, kind.dtype) if maker is None else maker.empty(tuple(first), kind.dtype),)
+        made = output(codes_of(out, kind.name), first, kind.dtype) if maker is None else None
+        return (maker.empty(tuple(first), kind.dtype) if maker else made,)
     others = extents(results[1].shape, shape, (), per_tensor, block)  # all others have this shape
     if maker is not None:
         y, scale = maker.empty(tuple(first), kind.dtype), maker.empty(others, _FLOAT32)

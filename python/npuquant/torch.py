@@ -29,9 +29,9 @@ from . import _native
 from . import _operators as of_arrays
 from ._arguments import ArgumentError, ArgumentTypeError, Refusal, check_quant_matmul, names_operator
 from ._library import NpuquantError
-from ._tensors import (FLOATING, PRODUCTS, QUANTISED, Result, Results, Unknown, described, result_of, result_type,
-                       words_shape)
-from ._torch.arguments import QUANT_SCATTER, UNDEFINED, bound, quant_matmul_undefined, quant_scatter_checks
+from ._tensors import (FLOAT8, FLOATING, PRODUCTS, QUANTISED, Result, Results, Unknown, _NUMBERS, described, result_of,
+                       result_type, words_shape)
+from ._torch.arguments import QUANT_SCATTER, UNDEFINED, _stored, bound, quant_matmul_undefined, quant_scatter_checks
 from ._torch.chosen import chosen
 from ._torch.registered import operator_of, refuse_none, register, renamed
 from ._torch.tensors import NEW, array_of, tensor_of
@@ -72,6 +72,11 @@ def __getattr__(name: str) -> Any:
 _TYPES = (int, torch.dtype)
 _TYPE_ARGUMENTS = ("dtype", "dst_dtype", "dst_type", "src_dtype", "output_dtype")
 _INT4 = getattr(torch, "int4", None)  # no tensor has it; it is quint4x2 here
+#: The numbers of 8-bit floats: PyTorch's, or torch_npu's where PyTorch has none.
+_NUMBER_OF = {name: next((number for number, other in _NUMBERS.items() if other == name), 256 + TYPES[name].number)
+              for name in FLOAT8}
+#: torch_npu's numbers where PyTorch has some, too.
+_NUMBERS_OF_DEVICE = {256 + TYPES[name].number for name in FLOAT8} - {*_NUMBER_OF.values()}
 
 
 def set_scale_form(scale_form: str) -> str:
@@ -95,8 +100,17 @@ def _result(argument: str, dtype: Any, results: Results, default: Optional[str] 
 # ---- shapes of results, for tracing ----------------------------------------------------------------------------------
 
 
+def _torch_type(kind: Result) -> torch.dtype:
+    """PyTorch's type for elements, or words, of a type."""
+    return _stored("dtype", kind.name if kind.elements == 1 else TYPES[kind.name].stored)
+
+
 def _packed(dtype: Any, div_mode: bool) -> Any:
-    """int32 without div_mode means words of int4, as in the device's AscendQuantV3."""
+    """int32 without div_mode means words of int4, as in the device's AscendQuantV3. With div_mode, the device takes
+    PyTorch's numbers of 8-bit floats and not its own."""
+    if div_mode and type(dtype) is int and dtype in _NUMBERS_OF_DEVICE:
+        name = _result("dtype", dtype, QUANTISED).name
+        raise ArgumentError(f"dtype: is {described(dtype)}; expected {_NUMBER_OF[name]} (torch.{name}), as div_mode is true")
     return "quint4x2" if not div_mode and _result("dtype", dtype, QUANTISED).name == "int32" else dtype
 
 
@@ -117,8 +131,7 @@ def _shapes(name: str, operator: str = "") -> Callable[..., Any]:
         shape = x.shape
         if x.dtype == torch.int32 and "quint4x2" in facts.inputs[0].types:
             shape = TYPES["quint4x2"].in_values(shape)
-        word = kind.name if kind.elements == 1 else TYPES[kind.name].stored
-        y = x.new_empty(TYPES[kind.name].in_words(shape), dtype=getattr(torch, word))
+        y = x.new_empty(TYPES[kind.name].in_words(shape), dtype=_torch_type(kind))
         others = [x.new_empty(extents(tensor.shape, shape, **given), dtype=torch.float32) for tensor in facts.results[1:]]
         return (y, *others) if others else y
 
@@ -155,7 +168,10 @@ _npu_dynamic_quant = inspect.unwrap(of_arrays.npu_dynamic_quant)
 
 def _quantize(input: Any, scales: Any, zero_points: Any, dtype: Any, axis: int = 1, div_mode: bool = True, *,
               out: Any) -> Any:
-    return _npu_quantize(input, scales, zero_points, _packed(dtype, div_mode), axis, div_mode, out=out)
+    dtype = _packed(dtype, div_mode)
+    y = _npu_quantize(input, scales, zero_points, dtype, axis, div_mode, out=out)
+    stored = _torch_type(_result("dtype", dtype, QUANTISED))
+    return y if y.dtype == stored else y.view(stored)
 
 
 def _dynamic_quant(input: Any, *, smooth_scales: Any = None, group_index: Any = None, dst_type: Any = None,
@@ -292,7 +308,8 @@ def _type(argument: str, dtype: Any) -> Union[None, int, torch.dtype]:
     function is traced, the number may be a symbol."""
     if dtype is None or (isinstance(dtype, _TYPES) and dtype is not _INT4 and not isinstance(dtype, bool)):
         return dtype
-    return getattr(torch, _result(argument, dtype, {**QUANTISED, **FLOATING}).name)
+    name = _result(argument, dtype, {**QUANTISED, **FLOATING}).name
+    return _NUMBER_OF[name] if name in FLOAT8 else getattr(torch, name)
 
 
 def _for_pytorch(name: str, kind: str, value: Any) -> Any:

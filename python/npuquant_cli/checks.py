@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import Any, Mapping, Sequence
 
-from npuquant_facts.dtypes import FLOATS, TYPES, WORDS
+from npuquant_facts.dtypes import TYPES, WORDS
 from npuquant_facts.operators import OPERATORS
 
 from .errors import CommandError
@@ -32,8 +32,8 @@ def check(arguments: argparse.Namespace, required: Sequence[str]) -> None:
     operator = OPERATORS.get(arguments.command.replace("-", "_"))
     if arguments.div_mode is not None:
         check_quantize(arguments)
-    if operator and {"int8", "float16"} <= {*operator.results[0].types}:  # which of the tolerances it has
-        check_tolerance(arguments, arguments.dtype)
+    if operator and len({TYPES[name].is_float_of_any_size for name in operator.results[0].types}) == 2:
+        check_tolerance(arguments, arguments.dtype)  # it has both tolerances
     if arguments.command == "quant-matmul":
         check_quant_matmul(arguments)
     if arguments.admissible:
@@ -51,15 +51,15 @@ def check_quantize(arguments: argparse.Namespace) -> None:
     """The library says the same of y, which is no option's name."""
     dtype = arguments.dtype
     if arguments.div_mode and dtype == "quint4x2":
-        raise CommandError(
-            "--dtype: quint4x2 (int4) needs --div-mode false; expected int8, uint8 or int32 without")
-    if not arguments.div_mode and dtype not in ("int8", "quint4x2"):
-        raise CommandError(f"--dtype: {dtype} needs --div-mode true; expected int8 or quint4x2 (int4) without")
+        raise CommandError("--dtype: quint4x2 (int4) needs --div-mode false; expected another type without")
+    if not arguments.div_mode and dtype in ("uint8", "int32"):
+        raise CommandError(f"--dtype: {dtype} needs --div-mode true; expected another type without")
 
 
 def check_tolerance(arguments: argparse.Namespace, dtype: str) -> None:
     """Whether the tolerances suit a result of the type."""
-    wrong, right = ("max-diff", "max-ulp") if dtype in FLOATS else ("max-ulp", "max-diff")
+    is_float = TYPES[dtype].is_float_of_any_size
+    wrong, right = ("max-diff", "max-ulp") if is_float else ("max-ulp", "max-diff")
     given = {"max-diff": arguments.max_diff, "max-ulp": arguments.max_ulp}
     if dtype in WORDS and any(given.values()):
         raise CommandError(f"--max-diff, --max-ulp: do not apply to {dtype}: words are compared as bits")

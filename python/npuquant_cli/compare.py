@@ -8,7 +8,7 @@ from typing import Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 
-from npuquant._causes.remainder import float_orders
+from npuquant._causes.remainder import order_of_infinity, orders_of
 from npuquant._causes.reports import format_value
 from npuquant._tensors import unpacked
 from npuquant_facts.dtypes import TYPES, WORDS
@@ -43,16 +43,6 @@ def _format_element(dtype: str, bits: int) -> str:
 
 def _bits(array: np.ndarray) -> np.ndarray:
     return array.view(f"u{array.itemsize}")
-
-
-def _order(dtype: str, bits: np.ndarray) -> np.ndarray:
-    """Numbers the values in their order, so that neighbours differ by 1 and both zeros are 0: an integer is itself."""
-    kind = TYPES[dtype]
-    if kind.is_float:
-        return float_orders(bits)
-    sign = 1 << kind.bits - 1
-    order = bits.astype(np.int64)
-    return order if kind.kind == "UNSIGNED" else (order ^ sign) - sign
 
 
 def _mix(values: np.ndarray) -> np.ndarray:
@@ -239,7 +229,7 @@ class Comparison:
 
     @property
     def _is_float(self) -> bool:
-        return self._kind.is_float
+        return self._kind.is_float_of_any_size
 
     @property
     def _unit(self) -> str:
@@ -253,7 +243,7 @@ class Comparison:
             if self._dtype == self._their_dtype:
                 places = np.flatnonzero(ours != theirs)
             else:
-                places = np.flatnonzero(_order(self._dtype, ours) != _order(self._their_dtype, theirs))
+                places = np.flatnonzero(orders_of(self._dtype, ours) != orders_of(self._their_dtype, theirs))
             if places.size == 0:
                 continue
             ours, theirs = ours[places], theirs[places]
@@ -269,11 +259,11 @@ class Comparison:
         """The distances of unequal elements. Parameters with the same value are left out."""
         if self._dtype in WORDS:
             return _Differences(places, ours, theirs, np.zeros_like(places), np.zeros(places.size, bool))
-        our_order, their_order = _order(self._dtype, ours), _order(self._their_dtype, theirs)
+        our_order, their_order = orders_of(self._dtype, ours), orders_of(self._their_dtype, theirs)
         steps = their_order - our_order
         if not self._is_float:
             return _Differences(places, ours, theirs, steps, np.zeros(places.size, bool))
-        infinity = self._kind.infinity
+        infinity = order_of_infinity(self._dtype)
         sizes = np.abs(our_order), np.abs(their_order)
         found = _Differences(places, ours, theirs, steps, np.maximum(*sizes) >= infinity)
         if not self._is_parameter:
@@ -381,7 +371,7 @@ class Comparison:
         surplus = 0
         for _, ours, theirs in self._unequal():
             if self._dtype != self._their_dtype:
-                ours, theirs = _order(self._dtype, ours), _order(self._their_dtype, theirs)
+                ours, theirs = orders_of(self._dtype, ours), orders_of(self._their_dtype, theirs)
             surplus += int(_mix(ours.astype(np.uint64)).sum()) - int(_mix(theirs.astype(np.uint64)).sum())
         return surplus % 2**64 == 0
 

@@ -419,7 +419,8 @@ def take(file: File, dtype: str, shape: Sequence[int], name: str, layout: Option
         if found:
             break
     is_unnamed = file.dtype == "bfloat16" != dtype and not file.is_bfloat16
-    if not found or is_unnamed or (dtype in WORDS and file.dtype not in WORDS):
+    holders_of_bits = WORDS if dtype in WORDS else ("uint8", "int8") if kind.is_small_float else (file.dtype,)
+    if not found or is_unnamed or file.dtype not in holders_of_bits:
         raise CommandError(f"{file.path}: holds {file.type} {show_shape(given)}; expected {numpy_type(dtype)} "
                            f"{show_shape(shape)} to compare with {name}, which is {dtype}")
     # A square is not transposed without being asked for.
@@ -429,7 +430,8 @@ def take(file: File, dtype: str, shape: Sequence[int], name: str, layout: Option
                            + " or ".join(f"--layout {word}" for word in found))
     default = "reshaped" if plain else next(iter(found))
     chosen = layout if layout and layout in found else default
-    has = dtype if part == 1 and (kind.elements > 1 or dtype in WORDS) else file.dtype
+    holds_bits = kind.elements > 1 or dtype in WORDS or kind.is_small_float
+    has = dtype if part == 1 and holds_bits else file.dtype
     has_values = part == kind.elements
     if has_values and has != dtype:
         convert(file, dtype)

@@ -12,7 +12,7 @@ from typing import AbstractSet, Any, Callable, List, Mapping, NamedTuple, NoRetu
 
 from npuquant_facts import VERSION
 from npuquant_facts import operators as facts
-from npuquant_facts.dtypes import FLOATS
+from npuquant_facts.dtypes import TYPES
 
 from . import checks
 from .errors import CommandError
@@ -228,7 +228,7 @@ ALL = frozenset(OPERATORS)
 SCALES = _with_result("scale", "float32")
 OFFSETS = _with_result("offset", "float32")
 INTEGER_RESULTS = _with_result("y", "int8", "int32") | {"quant-matmul"}
-FLOAT_RESULTS = _with_result("y", *FLOATS) | {"quant-matmul"}
+FLOAT_RESULTS = _with_result("y", *(name for name in TYPES if TYPES[name].is_float_of_any_size)) | {"quant-matmul"}
 CAUSES = frozenset(MODES)
 
 _SUMS = "the sums: i4, [..., N]"
@@ -265,8 +265,8 @@ HELPS = {
     "rule": "dynamic_quant, swiglu (npu_swiglu_quant), add_rms_norm (npu_add_rms_norm_dynamic_quant), dequant_swiglu "
             "(npu_dequant_swiglu_quant), moe_routing (npu_moe_init_routing_v2 and _v3), moe_routing_8_5 (the same up to "
             "CANN 8.5) or grouped_swiglu (npu_grouped_matmul_swiglu_quant)",
-    "quantize dtype": "type of the result: int8, uint8 or int32 with --div-mode true, int8 or quint4x2 with false; int4 "
-                      "is another name of quint4x2",
+    "quantize dtype": "type of the result: uint8 and int32 need --div-mode true, quint4x2 needs false; int4 is another "
+                      "name of quint4x2; 8-bit floats are u1 in files",
     "trans-quant-param dtype": "type of the result; the bits are the same",
 }
 #: Kinds of options whose values are not some of few words, and the help's word for the value.
@@ -496,8 +496,8 @@ def read_types(row: Row, inputs: Sequence[str], text: str) -> List[Tuple[str, ob
         name = read_input(inputs, name)
         if not equals:
             raise argparse.ArgumentTypeError(f"no type given for {name}; expected {name}=TYPE")
-        if dtype not in (*facts.TAKEN, "int4"):
-            expected = ", ".join(name for name in facts.TAKEN if facts.TAKEN[name].elements == 1)
+        if dtype not in (*facts.READ, "int4"):
+            expected = ", ".join(name for name in facts.READ if facts.READ[name].elements == 1)
             raise argparse.ArgumentTypeError(
                 f"{name}: there is no type '{dtype}'; expected {expected} or quint4x2 (int4)")
         types.append((name, MEANINGS.get(dtype, dtype)))

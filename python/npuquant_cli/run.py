@@ -18,7 +18,7 @@ import numpy as np
 import npuquant
 from npuquant import _library, _native
 from npuquant._causes import diagnosis, reports
-from npuquant_facts.dtypes import FLOATS, TYPES, WORDS
+from npuquant_facts.dtypes import TYPES, WORDS
 
 from . import checks, compare, files, info, options
 from .errors import CommandError, print_text
@@ -151,6 +151,8 @@ def _fits(file: File, ours: Tensor, dtype: str) -> bool:
     if dtype in (ours.dtype, "int4"):  # int4 is another name
         return False
     kind = TYPES[dtype]
+    if kind.is_small_float:  # any byte is a code
+        return False
     if kind.elements > 1:  # words
         return file.dtype == kind.stored and tuple(shape) == kind.in_values(kind.in_words(shape)) and (
             kind.elements * file.array.size == prod(shape))
@@ -255,7 +257,7 @@ def _summary(given: argparse.Namespace, call: Call, inputs: Dict[str, File]) -> 
 
 def _comparison(given: argparse.Namespace, ours: Tensor, theirs: Tensor, **details: Any) -> compare.Comparison:
     """With the tolerance for the type."""
-    tolerance = given.max_ulp if ours.dtype in FLOATS else given.max_diff
+    tolerance = given.max_ulp if TYPES[ours.dtype].is_float_of_any_size else given.max_diff
     return compare.Comparison(ours, theirs, tolerance or 0, **details)
 
 

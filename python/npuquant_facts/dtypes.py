@@ -36,6 +36,10 @@ class Type(NamedTuple):
         return self.kind == "FLOAT"
 
     @property
+    def is_float_of_any_size(self) -> bool:
+        return self.is_float or self.is_small_float
+
+    @property
     def is_integer(self) -> bool:
         return self.kind in ("SIGNED", "UNSIGNED")
 

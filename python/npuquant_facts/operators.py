@@ -69,10 +69,12 @@ OPTIONS = {name: Option(name, npu_name, default or None, least, most,
                          dict(words) if name != "rule" else {rule: number for number, rule in enumerate(RULES, 1)})
            for name, (npu_name, default, least, most, words) in _OPTIONS.items()}
 OPERATORS = {name: _operator(name, *row) for name, row in _OPERATORS.items()}
-_TAKEN = {name for operator in OPERATORS.values() for tensor in (*operator.inputs, *operator.results)
-          for name in tensor.types}
+_READ = {name for operator in OPERATORS.values() for tensor in operator.inputs for name in tensor.types}
+_MADE = {name for operator in OPERATORS.values() for tensor in operator.results for name in tensor.types}
 #: The types that some operator takes or makes.
-TAKEN = {name: kind for name, kind in TYPES.items() if name in _TAKEN}
+TAKEN = {name: kind for name, kind in TYPES.items() if name in _READ | _MADE}
+#: Those that some operator takes.
+READ = {name: kind for name, kind in TAKEN.items() if name in _READ}
 
 
 def extents(shape: str, x: Sequence[Any], groups: Sequence[Any] = (), per_tensor: bool = False, block: Any = 1,

@@ -310,10 +310,15 @@ def elements_of(tensor):
     if tensor.dtype == "quint4x2":
         values = unpack(tensor.array)
         return values, values.astype("i8"), np.full(values.shape, -1)
-    if not kind.is_float:
+    if kind.is_integer or kind.kind == "WORD":
         return bits, tensor.array.astype("i8"), np.full(bits.shape, -1)
-    magnitude = bits.astype("i8") % (1 << kind.bits - 1)
-    return bits, np.where(bits >> kind.bits - 1 != 0, -magnitude, magnitude), magnitude - kind.infinity
+    magnitude, infinity = bits.astype("i8") % (1 << kind.bits - 1), kind.infinity
+    if kind.is_small_float:
+        sizes = [kind.value(code) for code in range(128)]
+        infinity = len([size for size in sizes if np.isfinite(size)])
+        if kind.kind == "TAPERED_FLOAT":  # NaN is in the place of -0
+            magnitude = np.append(np.argsort(np.argsort(sizes)), 128)[np.where(bits == 128, 128, magnitude)]
+    return bits, np.where(bits >> kind.bits - 1 != 0, -magnitude, magnitude), magnitude - infinity
 
 
 def expected_counts(ours, theirs, tolerance, is_parameter):

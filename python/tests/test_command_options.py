@@ -16,6 +16,7 @@ from npuquant_cli import options
 from npuquant_cli.errors import CommandError
 from npuquant_cli.run import function_of
 
+TYPES_OF_QUANTIZE = "int8|uint8|int32|quint4x2|float8_e4m3fn|float8_e5m2|hifloat8|int4"
 QUANTIZE = "quantize x.npy --scales s.npy"
 MATMUL = "quant-matmul x1 x2"
 REQUANT = "requant sums --words w"
@@ -32,7 +33,7 @@ PAIRS = [(mode, name) for mode in ("", *options.MODES) for name in options.OPERA
         "command": "quantize", "mode": "", "inputs": {"x": "x.npy", "scales": "s.npy"}, "outputs": {}, "expect": {},
         "bf16": set(), "type": {}, "without": set(), "at": [], "shape": None, "axis": None, "div_mode": True,
         "round_mode": None, "quant_mode": None, "scale_form": None, "block": None, "min_scale": None, "dtype": "int8",
-        "max_diff": 0, "max_ulp": None, "max_diffs": 10, "admissible": False, "backend": None, "threads": 0,
+        "max_diff": 0, "max_ulp": 0, "max_diffs": 10, "admissible": False, "backend": None, "threads": 0,
         "repeat": 1, "quiet": False, "json": None, "seed": None, "run": None,
     }),
     ("quantize --scales=s -q x --zero-points z",
@@ -147,7 +148,7 @@ def test_inputs_are_in_the_order_of_the_table():
     ("quantize '' --scales s", "X: an empty name"),
     (f"{QUANTIZE} --scale s", "this command has no option --scale; did you mean --scales?"),
     (f"{QUANTIZE} --smooth-scales s", "this command has no option --smooth-scales; see --help"),
-    (f"{QUANTIZE} --max-ulp=1", "this command has no option --max-ulp=1; see --help"),
+    ("group-quant x --scale s --group-index g --max-ulp=1", "this command has no option --max-ulp=1; see --help"),
     (f"{QUANTIZE} --zero_points=z", "unknown option --zero_points=z; did you mean --zero-points?"),
     (f"{QUANTIZE} --exp y", "unknown option --exp; did you mean --expect?"),
     (f"{QUANTIZE} --dytpe int8", "unknown option --dytpe; did you mean --dtype?"),
@@ -171,8 +172,8 @@ def test_inputs_are_in_the_order_of_the_table():
     ("dynamic-quant x --scale-form sum", "--scale-form: 'sum' is none of product|inverse"),
     ("dynamic-quant-asymmetric x --dtype uint8", "--dtype: 'uint8' is none of int8|quint4x2|int4"),
     ("anti-quant x --scale s --dtype int8", "--dtype: 'int8' is none of float16|bfloat16|float32"),
-    (f"{QUANTIZE} --dtype int", "--dtype: 'int' is none of int8|uint8|int32|quint4x2|int4"),
-    (f"{QUANTIZE} --dtype 'int8|uint8'", "--dtype: 'int8|uint8' is none of int8|uint8|int32|quint4x2|int4"),
+    (f"{QUANTIZE} --dtype int", f"--dtype: 'int' is none of {TYPES_OF_QUANTIZE}"),
+    (f"{QUANTIZE} --dtype 'int8|uint8'", f"--dtype: 'int8|uint8' is none of {TYPES_OF_QUANTIZE}"),
     (f"{QUANTIZE} --div-mode ''", "--div-mode: '' is none of true|false"),
     ("dynamic-block-quant x --min-scale 1e", "--min-scale: '1e' is not a number"),
     (f"{QUANTIZE} --bf16 x,,scales", "--bf16: there is no input called ''"),
@@ -184,9 +185,9 @@ def test_inputs_are_in_the_order_of_the_table():
     (f"{QUANTIZE} --bf16 expect", "--bf16 expect: no --expect given"),
     (f"{QUANTIZE} --max-diffs 10", "--max-diffs: nothing is compared; expected --expect, too"),
     (f"{QUANTIZE} --dtype int4",
-     "--dtype: quint4x2 (int4) needs --div-mode false; expected int8, uint8 or int32 without"),
+     "--dtype: quint4x2 (int4) needs --div-mode false; expected another type without"),
     (f"{QUANTIZE} --dtype uint8 --div-mode false",
-     "--dtype: uint8 needs --div-mode true; expected int8 or quint4x2 (int4) without"),
+     "--dtype: uint8 needs --div-mode true; expected another type without"),
     ("quantize - --scales s --expect -:y", "stdin (-): is named for x and for expect; expected one of them"),
     ("compare - -", "stdin (-): is named for a and for b; expected one of them"),
     (f"{QUANTIZE} --admissible", "--admissible: nothing is compared; expected --expect FILE"),

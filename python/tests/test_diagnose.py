@@ -841,7 +841,7 @@ def test_what_is_made():
         (npuquant.NpuquantError, "quantize: axis: is 2", {"axis": 2}),
         (npuquant.NpuquantError, "quantize: axis: is -2147483648", {"axis": -2**31}),
         (TypeError, "div_mode: is ndarray; expected a bool", {"div_mode": np.ones(2)}),
-        (TypeError, "dtype: is 'int9'; expected int8, uint8 or int32", {"dtype": "int9"}),
+        (TypeError, "dtype: is 'int9'; expected int8, uint8, int32", {"dtype": "int9"}),
     ],
 )
 def test_hard_inputs_that_are_refused(error, says, arguments):

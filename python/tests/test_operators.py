@@ -123,6 +123,9 @@ WAYS = {
     "float16": ["float16", np.float16, np.dtype("f2"), "torch.float16", "half", 5, 257],
     "float32": ["float32", np.float32, np.dtype("f4"), "torch.float32", 6, 256],
     "bfloat16": ["bfloat16", "torch.bfloat16", 15, 283],
+    "float8_e4m3fn": ["float8_e4m3fn", "torch.float8_e4m3fn", 24],
+    "float8_e5m2": ["float8_e5m2", "torch.float8_e5m2", 23],
+    "hifloat8": ["hifloat8", 290, np.int64(290)],
 }
 def as_destination(dtype):
     """One of the ways to say it."""
@@ -366,6 +369,26 @@ def test_halves_saturation_and_special_values(backend):
     int4 = np.array([.5, 1.5, 2.5, -7.5, 100, -100, 3.49, -3.51], np.float16)
     packed = npuquant.npu_quantize(int4, one, None, "quint4x2", -1, False)
     assert packed.view(np.uint32).tolist() == [0xC3878220]
+
+
+CASTS = {
+    "float8_e4m3fn": ([448, 464, 465, -464.00003, 1e9, np.inf, -np.inf, np.nan, 0, -0.0, 2**-9, 2**-10, 1.0001 * 2**-10,
+                       3 * 2**-10, 17, 18, 19, -17, -18.5, .0019, .2, -.3, 1 / 3],
+                      "7E 7E 7E FE 7E 7E FE 00 00 80 01 00 01 02 58 59 5A D8 D9 01 25 AA 2B"),
+    "hifloat8": ([0, -0.0, 1, -1, 1.0625, 1.1875, 15, 16, 17, 18, 20, 22, 256, 320, 384, 448, 32768, 40960, 1e9, np.inf,
+                  -np.inf, np.nan, 2**-15, 2**-16, 2**-22, 2**-23, 1.999 * 2**-24, -2**-23, .1, -.3, 3.3, 100],
+                 "00 00 08 88 09 0A 2F 40 40 41 41 42 60 61 61 62 6E 6E 6E 6E EE 00 7E 07 01 01 00 81 52 B2 15 4A"),
+}
+CASTS["float8_e5m2"] = CASTS["float8_e4m3fn"][0], "5F 5F 5F DF 7B 7B FB 00 00 80 18 14 14 1A 4C 4C 4D CC CD 18 32 B5 35"
+
+
+@pytest.mark.parametrize("dtype", CASTS)
+def test_casts_to_small_floats(dtype, backend):
+    values, codes = CASTS[dtype]
+    for div_mode in False, True:
+        y = npuquant.npu_quantize(f4(values), np.ones(1, f4), None, dtype, 0 if div_mode else -1, div_mode)
+        assert_same(y, np.frombuffer(bytes.fromhex(codes), np.uint8))
+    assert_same(expected.to_small(f4(values), dtype), y)
 
 
 def test_values_that_the_documentation_shows():

@@ -48,6 +48,7 @@ def as_tensor(array):
 
 def as_array(tensor):
     assert type(tensor) is torch.Tensor and not tensor.requires_grad
+    tensor = tensor.view(torch.uint8) if "float8" in str(tensor.dtype) else tensor
     assert str(tensor.dtype)[6:] in ("int8", "uint8", "int32", "int64", "float16", "float32", "bfloat16")
     return tensor.view(torch.int16).numpy().view(np.uint16) if tensor.dtype == torch.bfloat16 else tensor.numpy()
 
@@ -81,7 +82,7 @@ class OnTensors:
 
         def converted(value):
             if isinstance(value, str) and value.startswith("torch."):
-                return getattr(torch, value[len("torch."):])
+                return getattr(torch, value[len("torch."):], value[len("torch."):])  # PyTorch 1 has no 8-bit floats
             if isinstance(value, (np.bool_, np.int64)):  # an axis, the number of a type
                 return value.item()
             return as_tensor(value) if isinstance(value, (np.ndarray, np.generic)) else value
@@ -132,6 +133,26 @@ def test_random_calls(monkeypatch, test, backend, threads):
 @pytest.mark.parametrize("test", OTHERS, ids=name)
 def test_other_calls(monkeypatch, test):
     run(monkeypatch, test)
+
+
+@pytest.mark.parametrize("div_mode", [True, False])
+def test_small_floats(div_mode):
+    """Their types, as torch_npu has them. The device divides to those of PyTorch by PyTorch's numbers only."""
+    x, scales = torch.tensor([[0.3, -0.0, 500, 3.3]] * 2), torch.tensor([0.5])
+    for name, numbers in (("float8_e4m3fn", (24, 292)), ("float8_e5m2", (23, 291)), ("hifloat8", (290,))):
+        stored = getattr(torch, name, torch.uint8)
+        array = npuquant.npu_quantize(x, scales, None, name, -1, div_mode)
+        for dtype in (*numbers[:2 - div_mode], name, getattr(torch, name, name)):
+            y = operators.npu_quantize(x, scales, None, dtype, -1, div_mode)
+            assert y.dtype == stored and (y.view(torch.uint8).numpy() == array).all()
+            meta = operators.npu_quantize(x.to("meta"), scales.to("meta"), None, dtype, -1, div_mode)
+            assert layout(meta) == layout(y)
+        assert npuquant.diagnose(y, "npu_quantize", x, scales, None, name, -1, div_mode).verdict == "equal"
+        for number in numbers[1:] if div_mode else ():
+            for device in "cpu", "meta":
+                says = rf"\Adtype: is torch_npu.{name} \({number}\); expected {numbers[0]} \(torch.{name}\), as div_mode is"
+                with pytest.raises(ValueError, match=says):
+                    operators.npu_quantize(x.to(device), scales.to(device), None, number, -1)
 
 
 def test_large_tensors(monkeypatch, backend, threads):
@@ -509,7 +530,7 @@ def test_products_that_are_refused(error, says, change, device):
 
 
 @pytest.mark.parametrize("dtype",
-                         [torch.float64, torch.complex64, 99, -1, 290, 513, True, "rubbish", np.float64,
+                         [torch.float64, torch.complex64, 99, -1, 293, 513, True, "rubbish", np.float64,
                           np.dtype("i2")])
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_other_results_are_refused(dtype, device):
@@ -545,7 +566,7 @@ def test_other_values_are_refused():
         operators.npu_dynamic_quant(x, scale_form="sum")
     with pytest.raises(npuquant.NpuquantError, match="round_mode"):
         operators.npu_trans_quant_param(x[0], None, 2)
-    with pytest.raises(TypeError, match=r"\Adtype: is 6 \(float32\); expected int8, uint8 or int32, as"):
+    with pytest.raises(TypeError, match=r"\Adtype: is 6 \(float32\); expected int8, uint8, int32, float8"):
         operators.npu_quantize(x, x[0], None, torch.float32)
     with pytest.raises(RuntimeError, match="axis"):
         operators.npu_quantize(x, x[0], None, torch.qint8, 5)

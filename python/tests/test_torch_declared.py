@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import inspect
+import itertools
 import os
 import pickle
 import re
@@ -367,8 +368,6 @@ def test_results_of_8_bit_floating_point(number):
         ("npu_dynamic_quant", [x], {"dst_type": number, "quant_mode": "pertensor"}, [((3, 4, 256), stored), ((1,), f)]),
         ("npu_dynamic_block_quant", [x], {"dst_type": number, "row_block_size": 3},
          [((3, 4, 256), stored), ((3, 2, 2), f)]),
-        ("npu_quantize", [x, t(256, dtype=f), None, number, -1], {}, [((3, 4, 256), stored)]),
-        ("npu_quantize", [x, t(256), None, number, -1, False], {}, [((3, 4, 256), stored)]),
         ("npu_quant_scatter", [t(2, 8, 4, dtype=i1), t(2, dtype=i4), t(2, 1, 4), t(4)], {"dst_type": number},
          [((2, 8, 4), stored)]),
     ]
@@ -386,6 +385,19 @@ def test_results_of_8_bit_floating_point(number):
             assert described(getattr(torch.ops.npu, name)(*values, **keywords)) == results
         values, keywords = everywhere("meta", values, keywords)
         assert described(getattr(stand_in, name)(*values, **keywords)) == results
+
+
+def test_npu_quantize_to_8_bit_floating_point_has_values():
+    """In every mode of the stand-in, but with strict: devices of the series A2 and A3 do not have the types."""
+    x, scales = t(2, 8, dtype=f) + 3.3, t(1, dtype=f) + 0.5
+    for div_mode, number in itertools.product((True, False), (290, 23, 24)):
+        wanted = operators.npu_quantize(x, scales, None, number, -1, div_mode)
+        for values in "exact", "zeros":
+            stand_in.install(values=values)
+            assert torch.equal(stand_in.npu_quantize(x, scales, None, number, -1, div_mode).view(u1), wanted.view(u1))
+        stand_in.install(strict=True)
+        with pytest.raises(RuntimeError, match=r"\Adtype: is .*float8.*; expected int8.*; the device refuses it \(strict\)"):
+            stand_in.npu_quantize(x, scales, None, number, -1, div_mode)
 
 
 def test_what_selects_values_that_are_not_known():

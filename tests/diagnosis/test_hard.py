@@ -15,6 +15,7 @@ from calls import GIVEN, Call, first_place
 from dynamic_kernels import ROW_RULES
 from kernels import KERNELS, run
 from npuquant_facts.operators import OPERATORS
+from numpy_operators import SMALL
 
 FLOATS = ("float32", "float16", "bfloat16")
 LINES = 48, 72
@@ -46,6 +47,9 @@ def quantize_forms():
         yield dict(shape=LINES, dtypes={"x": x}, dtype=y, axis=axis, without=left_out)
     for x, y, left_out in itertools.product(FLOATS, ("int8", "quint4x2"), without("zero_points")):
         yield dict(shape=LINES, dtypes={"x": x}, dtype=y, div_mode=False, axis=-1, without=left_out)
+    for x, y, divides in itertools.product(FLOATS, SMALL, (False, True)):
+        left_out = without("zero_points")[divides == (x == "float32")]
+        yield dict(shape=LINES, dtypes={"x": x}, dtype=y, div_mode=divides, axis=-1, without=left_out)
     for half, left_out in itertools.product(("float16", "bfloat16"), without("zero_points")):
         halves = dict(shape=LINES, dtypes=dict(x=half, scales=half), without=left_out)
         if not left_out:

@@ -17,7 +17,7 @@ from npuquant_facts.operators import OPERATORS
 from .. import _native, _operators
 from .._arguments import BFLOAT16, shown
 from .._serving.unset import mask_of
-from .._tensors import INPUTS, TensorLike, Unknown, result_type, to_array
+from .._tensors import INPUTS, TensorLike, Unknown, codes_of, result_type, to_array
 from .._threads import Kept, get_num_threads, keeping
 from . import elsewhere, experts, products, remainder, reports
 from .hard_inputs import Form, make
@@ -290,10 +290,12 @@ def _keep(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
     return result, steps[0]
 
 
-def _take_actual(argument: str, actual: Any, ours: np.ndarray) -> np.ndarray:
-    array = to_array(argument, actual)
+def _take_actual(argument: str, actual: Any, ours: np.ndarray, name: str = "float32") -> np.ndarray:
+    """A kernel's result, as the package returns it. name: that of its type, if it may be a small float."""
+    array = to_array(argument, codes_of(actual, name))
     if isinstance(array, Unknown) or str(array.dtype) != str(ours.dtype):
         expected = BFLOAT16 if ours.dtype == np.uint16 else ours.dtype
+        expected = f"{name} (or its codes as uint8)" if TYPES[name].is_small_float else expected
         packed = (isinstance(array, np.ndarray) and array.dtype == np.int32 and array.ndim > 0
                   and ours.dtype.itemsize == 1 and TYPES["quint4x2"].in_values(array.shape) == ours.shape)
         hint = "; words of eight int4 are the result of quint4x2" if packed else ""
@@ -320,7 +322,7 @@ def _call_and_actual(actual: Any, operator: Operator, args: Sequence[Any],
         arrays = tuple(None if each is None else _take_actual(f"actual[{i}]", each, result[i])
                        for i, each in enumerate(actual))
     else:
-        arrays = (_take_actual("actual", actual, result),)
+        arrays = (_take_actual("actual", actual, result, kept.result.name if kept.arguments else "float32"),)
     return kept, ours, arrays
 
 

@@ -325,8 +325,15 @@ class Maker:
     def _target(self, n: int) -> np.ndarray:
         """t that may show a mistake: a half, a value near or beyond an end of the range, or any other; of a float type
         the middle between two neighbours, or near it."""
-        random = self.random
-        if not TYPES[self.rounded].is_integer:
+        random, kind = self.random, TYPES[self.rounded]
+        if kind.is_small_float:
+            values = np.array([kind.value(code) for code in range(1 << kind.bits - 1)])
+            sizes = np.sort(values[np.isfinite(values)])
+            at = random.below(sizes.size - 1, n)
+            middle = (sizes[at] + sizes[at + 1]) / 2
+            beyond = np.where(random.one_in(2, n), sizes[-1] * random.between(1, 4, n), sizes[1] * random.fraction(n))
+            return np.where(random.one_in(8, n), beyond, middle) * random.pick([1, -1], n)
+        if not kind.is_integer:
             half = np.uint32(0x8000 if self.y == "bfloat16" else 0x1000)
             exponent = np.where(random.one_in(8, n), random.below(8, n), random.below(48, n) + 96).astype(np.uint32)
             fraction = random.bits(n) & np.uint32(0x7FFFFF) & ~(half + half - np.uint32(1))

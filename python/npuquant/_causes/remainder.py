@@ -71,7 +71,14 @@ def are_same(name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return (a == b) | (np.isnan(a) & np.isnan(b))
 
 
+@functools.lru_cache(maxsize=None)
+def _values_of_codes(dtype: str) -> np.ndarray:
+    return np.array([TYPES[dtype].value(code) for code in range(1 << TYPES[dtype].bits)])
+
+
 def _numbers(dtype: str, values: np.ndarray) -> np.ndarray:
+    if TYPES[dtype].is_small_float:
+        return _values_of_codes(dtype)[values]
     return (to_float(values, dtype) if TYPES[dtype].is_float else values).astype(np.float64)
 
 
@@ -82,8 +89,32 @@ def float_orders(values: np.ndarray) -> np.ndarray:
     return np.where(signed < 0, -size, size).astype(np.int64)
 
 
-def _orders(dtype: str, values: np.ndarray) -> np.ndarray:
-    return float_orders(values) if TYPES[dtype].is_float else values.astype(np.int64)
+@functools.lru_cache(maxsize=None)
+def _orders_of_codes(dtype: str) -> Tuple[np.ndarray, int]:
+    """The order of each code, and the first one that no finite value has."""
+    numbers = _values_of_codes(dtype)
+    sizes = np.unique(abs(numbers[np.isfinite(numbers)]))
+    if TYPES[dtype].kind == "SMALL_FLOAT":
+        return float_orders(np.arange(len(numbers), dtype=np.uint8)), len(sizes)
+    orders = np.searchsorted(sizes, abs(numbers)) + np.isnan(numbers)
+    return np.where(numbers < 0, -orders, orders), len(sizes)
+
+
+def orders_of(dtype: str, values: np.ndarray) -> np.ndarray:
+    """Numbers values, or their bits, in their order: neighbours differ by 1, and both zeros are 0. An integer is
+    itself."""
+    kind = TYPES[dtype]
+    if kind.is_small_float:
+        return _orders_of_codes(dtype)[0][values]
+    if kind.is_float:
+        return float_orders(values)
+    order, sign = values.astype(np.int64), 1 << kind.bits - 1
+    return order if values.dtype.kind == "i" or kind.kind == "UNSIGNED" else (order ^ sign) - sign
+
+
+def order_of_infinity(dtype: str) -> int:
+    """The first order that no finite value has."""
+    return _orders_of_codes(dtype)[1] if TYPES[dtype].is_small_float else TYPES[dtype].infinity
 
 
 def _median(numbers: np.ndarray) -> float:
@@ -152,7 +183,7 @@ _LEAST_TOLD = 12
 
 
 def _value_text(dtype: str, value: np.ndarray) -> str:
-    return f"{_numbers(dtype, np.reshape(value, 1))[0]:.9g}" if TYPES[dtype].is_float else str(value)
+    return f"{_numbers(dtype, np.reshape(value, 1))[0]:.9g}" if TYPES[dtype].is_float_of_any_size else str(value)
 
 
 def constant_lines(result: Matrix, unit: str) -> Iterator[Word]:
@@ -303,7 +334,8 @@ def _words(result: Matrix) -> List[Word]:
     is_said = any(word.explains_all for word in words)
     if not is_said and len(held) >= LEAST_HELD and (bits_of(held) == bits_of(held)[0]).all():
         value, kind = _value_text(result.dtype, held[0]), TYPES[result.dtype]
-        saturates = kind.is_integer and held[0] in (kind.least, kind.most)  # so other mistakes leave the same
+        ends = () if kind.is_float else (kind.least, kind.most)
+        saturates = _numbers(result.dtype, held[:1])[0] in ends  # so other mistakes leave the same
         right = np.unique(result.expected[result.differs])
         few = len(right) < LEAST_HELD  # then the mistake may be one of arithmetic, such as a dead zone
         said = " or ".join(_value_text(result.dtype, each) for each in right) if few else ""
@@ -327,7 +359,7 @@ def _common_clue(result: Matrix, steps: np.ndarray, looked_at: int) -> Iterator[
     else:
         found, counts = np.unique(steps, return_counts=True)
     commonest = np.argsort(-counts, kind="stable")[:3]
-    is_float = TYPES[result.dtype].is_float
+    is_float = TYPES[result.dtype].is_float_of_any_size
     if counts[commonest].sum() < 0.75 * looked_at or (is_float and abs(found[commonest[0]]) > 64):
         return
     shares = [(step, _percent(count, looked_at)) for step, count in zip(found[commonest], counts[commonest].tolist())]
@@ -361,8 +393,10 @@ def _float_clue(result: Matrix, theirs: np.ndarray, expected: np.ndarray, of: in
     def near(fitted: np.ndarray) -> int:
         """Counts the elements that are given but for a few steps: rounded values do not give a factor more exactly."""
         largest = np.maximum(np.maximum(abs(theirs), abs(expected)), abs(fitted))
-        unit = np.frexp(largest)[1] - 1 - TYPES[result.dtype].mantissa
-        return np.count_nonzero(abs(fitted - theirs) <= np.ldexp(4.0 if result.dtype == "float32" else 2.0, unit))
+        kind = TYPES[result.dtype]
+        unit = np.frexp(largest)[1] - 1 - kind.mantissa
+        steps = 4.0 if result.dtype == "float32" else 1.0 if kind.is_small_float else 2.0
+        return np.count_nonzero(abs(fitted - theirs) <= np.ldexp(steps, unit))
 
     fits: List[Tuple[np.ndarray, str]] = []
     quotients = (theirs / expected)[expected != 0]
@@ -571,8 +605,8 @@ def _value_clues(facts: Facts, result: Matrix) -> Iterator[str]:
     places = np.flatnonzero(result.differs)
     places = places[::1 + (len(places) - 1) // _MOST_DIFFERING]
     theirs, expected = result.pairs(places)
-    steps = _orders(result.dtype, theirs) - _orders(result.dtype, expected)
-    if not TYPES[result.dtype].is_float:
+    steps = orders_of(result.dtype, theirs) - orders_of(result.dtype, expected)
+    if TYPES[result.dtype].is_integer:
         yield from _common_clue(result, steps, len(places))
         points = np.dtype([("at", np.uintp), ("t", np.float64)], align=True)
         yield from _integer_clue(result, np.frombuffer(facts["remainder"]["points"], points),

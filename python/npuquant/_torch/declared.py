@@ -22,7 +22,7 @@ from .._arguments import (_PRODUCTS_ON_DEVICE, ArgumentError, ArgumentTypeError,
                           _dimensions, _expect, _of, _one_of, _shape, _shapes, _type_of, is_transposed, listed,
                           names_operator, shown)
 from .._serving import experts as _experts, grouped as _grouped, moves as _moves
-from .._tensors import FLOAT4
+from .._tensors import FLOAT4, FLOAT8, described
 from . import near as _near
 from .arguments import _name, _stored, QUANT_SCATTER, UNDEFINED, bound, quant_scatter_checks
 from .chosen import by_a_test, chosen, expect_strictly as _strict
@@ -924,6 +924,8 @@ def _scatter_rules(a: Any) -> None:
 
 
 def _quantize_rules(a: Any) -> None:
+    _expect(_name("dtype", a.dtype, "") not in FLOAT8, "dtype",
+            f"is {described(a.dtype)}; expected {'int8, uint8 or int32' if a.div_mode else 'int8 or quint4x2'}")
     if a.div_mode:
         _of("scales", a.scales, "float32", "bfloat16")
         _of("zero_points", a.zero_points, "int8", "uint8", "int32", "bfloat16")
@@ -970,8 +972,8 @@ def _by_rules(rules: Callable[[Any], None], a: Any) -> None:
         raise type(error)(f"{error}; the device refuses it (strict)") from None
 
 
-#: Operators that make 8-bit floating point on the series Ascend 950.
-_TO_FLOAT8 = ("npu_dynamic_block_quant", "npu_dynamic_quant", "npu_quant_scatter", "npu_quantize")
+#: Operators that make 8-bit floating point on the series Ascend 950, and not here.
+_TO_FLOAT8 = ("npu_dynamic_block_quant", "npu_dynamic_quant", "npu_quant_scatter")
 
 
 def float8_results(name: str, shapes: Callable[..., Any], values: Sequence[Any], keywords: Dict[str, Any],
