@@ -29,7 +29,7 @@ refuses "another version" '> npuq_version@' \
 
 # The functions of the header, those with a recorded type, and those with a recorded name.
 functions >"$work/functions"
-sed -n -e 's/^[a-z].*[ *]\(npuq_[a-z_]*\)(.*/\1/p' -e 's/^BOTH(\([a-z_]*\),.*/npuq_\1 npuq_prepare_\1/p' \
+sed -n -e 's/^[a-z].*[ *]\(npuq_[a-z0-9_]*\)(.*/\1/p' -e 's/^BOTH(\([a-z0-9_]*\),.*/npuq_\1 npuq_prepare_\1/p' \
     "$source/tests/test_abi.c" | tr ' ' '\n' | grep -v _from_dlpack | sort >"$work/typed"
 check "tests/test_abi.c has the functions of the header (<)" diff "$work/functions" "$work/typed"
 check "debian/libnpuquant0.symbols has the functions of the header (<)" \

@@ -118,10 +118,10 @@ names() {
 }
 
 # The list of functions is the header's: functions with an executor, and others that compute.
-names 'npuq_[a-z_]+\([^();]*npuq_executor \*executor\);' >"$work/WITH"
-names 'npuq_status npuq_[a-z_]+\(const npuq_tensor[^();]*\);' | comm -23 - "$work/WITH" >"$work/WITHOUT"
+names 'npuq_[a-z0-9_]+\([^();]*npuq_executor \*executor\);' >"$work/WITH"
+names 'npuq_status npuq_[a-z0-9_]+\(const npuq_tensor[^();]*\);' | comm -23 - "$work/WITH" >"$work/WITHOUT"
 for executor in WITH WITHOUT; do
-    sed -n "s/^    DO(\([a-z_]*\), [A-Z_]*, $executor).*/\1/p" "$(dirname "$0")/../src/operators.def" |
+    sed -n "s/^    DO(\([a-z0-9_]*\), [A-Z0-9_]*, $executor).*/\1/p" "$(dirname "$0")/../src/operators.def" |
         sort >"$work/listed"
     if ! [ -s "$work/listed" ] || ! diff "$work/$executor" "$work/listed"; then
         echo "FAILED: src/operators.def (>) has not the functions of the header $executor an executor (<)"
@@ -130,8 +130,8 @@ for executor in WITH WITHOUT; do
 done
 
 # A reader, grep and ctags find each function by its name: a line of src begins with a type and has it.
-names 'NPUQ_API [^();]*npuq_[a-z_]+\([^();]*\);' >"$work/public"
-(cd "$(dirname "$0")/../src" && grep -h -r -o -E --include='*.c' '^[a-z][a-z_ *]*\bnpuq_[a-z_]+\(' .) |
+names 'NPUQ_API [^();]*npuq_[a-z0-9_]+\([^();]*\);' >"$work/public"
+(cd "$(dirname "$0")/../src" && grep -h -r -o -E --include='*.c' '^[a-z][a-z0-9_ *]*\bnpuq_[a-z0-9_]+\(' .) |
     sed 's/($//; s/.*npuq_//' | sort -u >"$work/defined"
 if ! [ -s "$work/public" ] || ! comm -23 "$work/public" "$work/defined" | diff - /dev/null; then
     echo "FAILED: src defines these functions by no line with their names"
@@ -147,7 +147,7 @@ named() {
 }
 
 # Files that do not use the list: one names every function, others every operator.
-sed -n '/^#define EACH_OPERATOR/,/[^\\]$/s/^    DO(\([a-z_]*\), .*/\1/p' "$(dirname "$0")/../src/operators.def" \
+sed -n '/^#define EACH_OPERATOR/,/[^\\]$/s/^    DO(\([a-z0-9_]*\), .*/\1/p' "$(dirname "$0")/../src/operators.def" \
     >"$work/operators"
 cat "$work/WITH" "$work/WITHOUT" >"$work/all"
 while read -r function; do
@@ -164,7 +164,7 @@ done <"$work/operators"
 most=40
 {
     cat "$work/operators"
-    sed -n 's/^#define EACH_OWN(DO) DO(\([a-z_]*\), .*/\1/p' "$(dirname "$0")/../src/operators.def"
+    sed -n 's/^#define EACH_OWN(DO) DO(\([a-z0-9_]*\), .*/\1/p' "$(dirname "$0")/../src/operators.def"
 } >"$work/named"
 lower=$(paste -s -d '|' "$work/named")
 upper="(BENCH_|NUMBER_OF_)?($(echo "$lower" | tr '[:lower:]' '[:upper:]'))\b"
@@ -196,8 +196,8 @@ if [ -s "$work/upward" ]; then
     failed=1
 fi
 
-names 'NPUQ_API [^();]*[ *]npuq_[a-z_]+\(' >"$work/functions"
-if ! sed -n 's/^#define npuq_\([a-z_]*\) .*/\1/p' "$include/npuquant/prefix.h" | diff "$work/functions" -; then
+names 'NPUQ_API [^();]*[ *]npuq_[a-z0-9_]+\(' >"$work/functions"
+if ! sed -n 's/^#define npuq_\([a-z0-9_]*\) .*/\1/p' "$include/npuquant/prefix.h" | diff "$work/functions" -; then
     echo "FAILED: npuquant/prefix.h has not, in this order, the functions of the header (<)"
     failed=1
 fi

@@ -84,7 +84,7 @@ version() {
 
 # The functions of the API. The test `header` compares prefix.h with npuquant.h.
 functions() {
-    sed -n 's/^#define \(npuq_[a-z_]*\) .*/\1/p' "$source/include/npuquant/prefix.h" | sort
+    sed -n 's/^#define \(npuq_[a-z0-9_]*\) .*/\1/p' "$source/include/npuquant/prefix.h" | sort
 }
 
 # exports FILE: the library's names that it exports

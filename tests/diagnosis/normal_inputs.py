@@ -3,7 +3,7 @@
 import numpy as np
 from calls import Call
 from npuquant_facts.operators import OPERATORS
-from numpy_operators import RANGES, pack, round_to, trans_quant_param
+from numpy_operators import RANGES, SMALL, pack, round_to, small_value, trans_quant_param
 
 ROWS, COLUMNS = 32, 64  # of the hard inputs that give types and shapes
 ROLES = ("X", "SCALE", "GROUPS", "OFFSET", "SMOOTH", "ROW_SCALE", "BIAS")  # in this order they are drawn
@@ -62,7 +62,8 @@ def scale(call, traits, shape, rng):
     if "READS_NARROW" in traits:
         return factors(rng, shape, 0.01)
     # Four standard deviations reach the positive end of the range: some values saturate.
-    low, high = RANGES[call.arguments["dtype"]]
+    dtype = call.arguments["dtype"]
+    low, high = RANGES[dtype] if dtype in RANGES else np.multiply([-1, 1], small_value(dtype, SMALL[dtype]))
     return factors(rng, shape, (high - low) / 2 / 4) ** (-1 if call.arguments.get("div_mode") else 1)
 
 
