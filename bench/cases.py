@@ -109,7 +109,8 @@ def _is_usual(kind, parameters, x, y):
     if y == "i8":
         return x != "f16" or operator == "dynamic_block_quant" or (parameters == "uniform" and mode != "div")
     if y in _SMALL:
-        return mode == "mul" and parameters == "uniform" and (x, y) in (("f32", "e4m3fn"), ("bf16", "e4m3fn"), ("bf16", "hif8"))
+        pairs = (("f32", "e4m3fn"), ("bf16", "e4m3fn"), ("bf16", "hif8"))
+        return mode == "mul" and parameters == "uniform" and (x, y) in pairs
     return (x, y) == ("bf16", "i4") and parameters != "smooth" and mode not in ("tensor", "block32")
 
 

@@ -87,9 +87,11 @@ INLINE icodes encode_small_float(vchunk t, small_format f, bool exact, store_che
     return icodes_of_halves(small_halves(t.v[0], t.v[1], f), small_halves(t.v[2], t.v[3], f));
 }
 
-/* By the size of an exponent: how many of 64 units, the last place of 7 bits of mantissa, are not half of the last
- * place; one less than the last places in a power of two; the code of a power of two, with a positive exponent; and
- * what a negative exponent adds to it. From 16 on, nothing is kept of the mantissa. */
+/* Tables by the size of an exponent. From 16 on, nothing is kept of the mantissa: h_look_up() gives 0.
+ * - 64 less half of hifloat8's last place, in units of the last of 7 bits of mantissa
+ * - one less than the last places in a power of two
+ * - the code of the power of two with the positive exponent
+ * - what is added to it if the exponent is negative */
 static const uint8_t hifloat8_not_half[16] = {56, 56, 56, 56, 48, 48, 48, 48, 32, 32, 32, 32, 32, 32, 32, 32};
 static const uint8_t hifloat8_places[16] = {7, 7, 7, 7, 3, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1};
 static const uint8_t hifloat8_powers[16] = {0x08, 0x10, 0x20, 0x28, 0x40, 0x44, 0x48, 0x4C,
