@@ -17,9 +17,10 @@ typedef struct npuq_shape_facts {
     int ndim;             /* of x */
     const int64_t *shape; /* of x, in values */
     bool per_tensor;
-    int axis; /* from 0 on */
-    int64_t block;
-    int64_t groups; /* 0: without */
+    int axis;          /* from 0 on */
+    int64_t block;     /* columns */
+    int64_t groups;    /* 0: without */
+    int64_t row_block; /* rows */
 } npuq_shape_facts;
 
 /* The values in a storage word, which shapes of tensors count. The dtype is its number. */
@@ -45,7 +46,7 @@ static inline int npuq_make_shape(npuq_shape rule, const npuq_shape_facts *call,
 {
 #define NPUQ_SHAPE_PARTS(NAME, FIRST, LAST) {NPUQ_FIRST_##FIRST, NPUQ_LAST_##LAST},
     static const struct {
-        enum { NPUQ_FIRST_NONE, NPUQ_FIRST_GROUPS, NPUQ_FIRST_ROWS, NPUQ_FIRST_PAIRS } first;
+        enum { NPUQ_FIRST_NONE, NPUQ_FIRST_GROUPS, NPUQ_FIRST_ROWS, NPUQ_FIRST_ROW_BLOCKS, NPUQ_FIRST_PAIRS } first;
         enum {
             NPUQ_LAST_NONE,
             NPUQ_LAST_ONE,
@@ -75,6 +76,13 @@ static inline int npuq_make_shape(npuq_shape rule, const npuq_shape_facts *call,
         }
         for (; ndim < call->ndim - 1; ndim++) {
             shape[ndim] = call->shape[ndim];
+        }
+        break;
+    case NPUQ_FIRST_ROW_BLOCKS:
+        for (; ndim < call->ndim - 1; ndim++) {
+            const int64_t extent = call->shape[ndim];
+
+            shape[ndim] = ndim == call->ndim - 2 ? npuq_count_blocks(extent, call->row_block) : extent;
         }
         break;
     case NPUQ_FIRST_PAIRS:

@@ -271,7 +271,8 @@ static void add_or_single(test_drawing *d, enum slot slot, npuq_dtype dtype, boo
 {
     const npuq_shape rule = test_arguments[d->call.op][slot].shape;
     const bool per_tensor = d->call.quant_mode == NPUQ_PER_TENSOR;
-    const npuq_shape_facts call = {d->ndim, d->shape, per_tensor, .block = d->call.block, .groups = d->groups};
+    const npuq_shape_facts call = {
+        d->ndim, d->shape, per_tensor, .block = d->call.block, .groups = d->groups, .row_block = d->call.row_block};
     int64_t shape[NPUQ_MAX_NDIM];
     int ndim = npuq_make_shape(rule, &call, shape);
 
@@ -407,8 +408,9 @@ static void draw_dynamic(test_drawing *d)
 
 static void draw_block(test_drawing *d, npuq_dtype y)
 {
-    static const float min_scales[] = {0.0f, 0.0f, 0x1p-10f, 1.0f, 50.0f, 0x1p-140f};
+    static const float min_scales[] = {0.0f, 0.0f, 0x1p-10f, 1.0f, 50.0f, 0x1p-140f, 0x1.8p126f};
     static const int64_t blocks[] = {1, 5, 8, 16, 32, 64, 128, 128, 256};
+    static const float dmax[] = {0.0f, 15.0f, 56.0f, 224.0f, 32768.0f};
     const int64_t columns = d->shape[d->ndim - 1];
     const int64_t any = 1 + (int64_t)d->choose((size_t)columns + 9);
     const int64_t multiple = npuq_values_in_word(y);
@@ -416,6 +418,12 @@ static void draw_block(test_drawing *d, npuq_dtype y)
 
     d->call.block = drawn < columns ? (drawn + multiple - 1) / multiple * multiple : drawn;
     d->call.min_scale = ONE_OF(d, min_scales);
+    if (test_has_option(d->call.op, OPTION_ROW_BLOCK)) {
+        const int64_t rows = d->shape[d->ndim - 2];
+
+        d->call.row_block = one_in(d, 4) ? 1 : one_in(d, 3) ? 128 : 1 + (int64_t)d->choose((size_t)rows + 3);
+        d->call.dst_type_max = y == NPUQ_HIFLOAT8 ? ONE_OF(d, dmax) : 0;
+    }
 }
 
 /* Any operator of x and parameters whose rows say all, without groups: the arguments in their order. */

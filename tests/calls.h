@@ -68,6 +68,7 @@ typedef struct test_call {
     npuq_quant_mode quant_mode;
     npuq_scale_form scale_form;
     npuq_round_mode round_mode;
+    int64_t row_block;
     int64_t block;
     float min_scale;
     float dst_type_max;

@@ -171,6 +171,14 @@ void test_call_oracle(const test_call *c, void *const elements[SLOTS])
     case TEST_DYNAMIC_BLOCK_QUANT:
         npuq_ref_dynamic_block_quant(TYPED(X), SIZE(X), (size_t)c->block, c->min_scale, TYPED(Y), OF(SCALE));
         break;
+    case TEST_DYNAMIC_BLOCK_QUANT_FLOAT8: {
+        const size_t M = (size_t)c->tensors[X].shape[c->tensors[X].ndim - 2];
+
+        npuq_ref_dynamic_block_quant_float8(TYPED(X), M > 0 ? rows(c, X) / M : 0, M, columns(c, X),
+                                            (size_t)c->row_block, (size_t)c->block, c->min_scale, c->dst_type_max,
+                                            TYPED(Y), OF(SCALE));
+        break;
+    }
     case TEST_ANTI_QUANT: npuq_ref_anti_quant(TYPED(X), SIZE(Y), COUNTED(SCALE), OF(OFFSET), TYPED(Y)); break;
     case TEST_DEQUANT:
         npuq_ref_dequant(OF(X), SIZE(X), COUNTED(WEIGHT_SCALE), OF(ACTIVATION_SCALE), TYPED(BIAS), TYPED(Y));

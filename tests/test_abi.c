@@ -179,6 +179,7 @@ BOTH(dynamic_quant_min_max, tensor, tensor, tensor, npuq_quant_mode, tensor, ten
 BOTH(dynamic_quant_apply, tensor, tensor, tensor, npuq_quant_mode, tensor, tensor, tensor);
 BOTH(dynamic_quant_symmetric_apply, tensor, tensor, tensor, npuq_quant_mode, tensor, tensor, tensor);
 BOTH(dynamic_block_quant, tensor, int64_t, float, tensor, tensor);
+BOTH(dynamic_block_quant_float8, tensor, int64_t, int64_t, float, float, tensor, tensor);
 BOTH(dequant, tensor, tensor, tensor, tensor, tensor);
 BOTH(requant, tensor, tensor, tensor, tensor);
 BOTH(anti_quant, tensor, tensor, tensor, tensor);

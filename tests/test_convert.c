@@ -496,6 +496,58 @@ static void test_small_rows(void **unused)
     }
 }
 
+/* The same of blocks, in both forms that the library has: a row, and two rows of half the columns. */
+static void test_small_blocks(void **unused)
+{
+    static const struct {
+        npuq_dtype y;
+        float min_scale;
+        float dst_type_max;
+        float x[8];
+        uint32_t scale;
+        const char *codes;
+    } blocks[] = {
+        {NPUQ_FLOAT8_E4M3FN, 0, 0, {.5f, -1.25f, 3, 0, 2.75f, -.375f, 1.5f, -2}, 0x3BDB6DB7, "69 F4 7E 00 7D E6 76 F9"},
+        {NPUQ_HIFLOAT8, 0, 15, {.5f, -1.25f, 3, 0, 2.75f, -.375f, 1.5f, -2}, 0x3E4CCCCD, "12 A5 2F 00 2E 8F 27 AA"},
+        {NPUQ_FLOAT8_E4M3FN,
+         200,
+         0,
+         {.5f, -1.25f, 3, 0, 2.75f, -.375f, 1.5f, -2},
+         0x3BA3D70A,
+         "6C F8 7E 00 7E E9 79 FC"},
+        {NPUQ_FLOAT8_E4M3FN, 0x1p127f, 0, {1, -1, 0}, 0, "7E FE 00 00 00 00 00 00"},
+        {NPUQ_FLOAT8_E4M3FN, 200, 0, {INFINITY, 1, -1, 0}, 0x7F800000, "00 00 80 00 00 00 00 00"},
+        {NPUQ_FLOAT8_E4M3FN, 0, 0, {0x1p-118f, -0x1p-118f, 0x1p-126f, 0}, 0, "7E FE 7E 00 00 00 00 00"},
+        {NPUQ_FLOAT8_E4M3FN, 0, 0, {0x1p-117f, -0x1p-118f, 0x1p-127f}, 0x00924925, "7E F6 00 00 00 00 00 00"},
+        {NPUQ_FLOAT8_E4M3FN,
+         0,
+         0,
+         {0x1.6p0f, 0x1.bcp-1f, 0x1.acp-2f, 0x1.04p-1f, -0x1.1ap-1f, 0x1.08p-2f, -0x1.4ap0f, 0x1.e6p-1f},
+         0x3B492492,
+         "7E 79 71 72 F3 6A FD 7A"},
+        {NPUQ_FLOAT8_E5M2, 1, 0, {NAN, 1, -1, 0}, 0x7FC00000, "00 00 00 00 00 00 00 00"},
+    };
+
+    (void)unused;
+    FOR_EACH_BACKEND()
+    {
+        for (size_t i = 0; i < 2 * COUNT(blocks); i++) {
+            const int64_t rows = 1 + (int64_t)(i % 2);
+            uint8_t codes[8];
+            float scale;
+            const npuq_tensor x = npuq_matrix(blocks[i / 2].x, NPUQ_FLOAT32, rows, 8 / rows, 0);
+            const npuq_tensor y = npuq_matrix(codes, blocks[i / 2].y, rows, 8 / rows, 0);
+            const npuq_tensor scales = npuq_matrix(&scale, NPUQ_FLOAT32, 1, 1, 0);
+
+            assert_int_equal(npuq_dynamic_block_quant_float8(&x, 128, 128, blocks[i / 2].min_scale,
+                                                             blocks[i / 2].dst_type_max, &y, &scales, NULL),
+                             NPUQ_OK);
+            assert_bytes(codes, blocks[i / 2].codes);
+            assert_int_equal(npuq_ref_to_bits(scale), blocks[i / 2].scale);
+        }
+    }
+}
+
 /* Groups of the examples of microscaling whose scale is given: the product with 2^(127 - scale), rounded to bfloat16
  * unless x is wider, becomes codes, and codes of 4 bits pairs. */
 static void test_small_groups(void **unused)
@@ -627,11 +679,13 @@ static void test_small_quantize(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_float16),        cmocka_unit_test(test_bfloat16),     cmocka_unit_test(test_saturate),
-        cmocka_unit_test(test_quotients),      cmocka_unit_test(test_halves),       cmocka_unit_test(test_words),
-        cmocka_unit_test(test_ranges),         cmocka_unit_test(test_small_values), cmocka_unit_test(test_small_codes),
-        cmocka_unit_test(test_small_examples), cmocka_unit_test(test_small_rows),   cmocka_unit_test(test_small_groups),
-        cmocka_unit_test(test_small_quantize),
+        cmocka_unit_test(test_float16),      cmocka_unit_test(test_bfloat16),
+        cmocka_unit_test(test_saturate),     cmocka_unit_test(test_quotients),
+        cmocka_unit_test(test_halves),       cmocka_unit_test(test_words),
+        cmocka_unit_test(test_ranges),       cmocka_unit_test(test_small_values),
+        cmocka_unit_test(test_small_codes),  cmocka_unit_test(test_small_examples),
+        cmocka_unit_test(test_small_rows),   cmocka_unit_test(test_small_blocks),
+        cmocka_unit_test(test_small_groups), cmocka_unit_test(test_small_quantize),
     };
     test_seed();
     return cmocka_run_group_tests_name("convert", tests, list_values, NULL);

@@ -42,6 +42,7 @@ ERRORS = {
     "dynamic_quant_symmetric_params": "sharding.md",
     "dynamic_quant_symmetric_apply": "operators/dynamic_quant.md",
     "dynamic_quant_float8": "operators/dynamic_quant.md",
+    "dynamic_block_quant_float8": "operators/dynamic_block_quant.md",
 }
 
 BLOCK = re.compile(r"^```(pycon|console|python|c)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)

@@ -359,6 +359,7 @@ static bool set_option(call *c, const change *how)
 
     return SET(axis, int32_t) || SET(div_mode, bool) || SET(quant_mode, npuq_quant_mode) ||
            SET(scale_form, npuq_scale_form) || SET(round_mode, npuq_round_mode) || SET(block, int64_t) ||
+           SET(row_block, int64_t) ||
            SET(y_dtype, npuq_dtype) || (is(how->name, "min_scale") && memcpy(&c->min_scale, &bits, sizeof bits)) ||
            (is(how->name, "dst_type_max") && memcpy(&c->dst_type_max, &bits, sizeof bits));
 }
@@ -428,6 +429,8 @@ static void set(call *c, const char *format, ...)
     DO(BLOCKS, op = TEST_DYNAMIC_BLOCK_QUANT, "block=7 x=f16[2,3,16] y=i8[2,3,16] scale=f32[2,3,3]")                   \
     DO(BLOCKS_INT4, op = TEST_DYNAMIC_BLOCK_QUANT,                                                                     \
        "block=8 min_scale=0x3F000000 x=f32[3,16] y=u4x8[3,2] scale=f32[3,2]")                                          \
+    DO(RECTANGLES, op = TEST_DYNAMIC_BLOCK_QUANT_FLOAT8,                                                               \
+       "row_block=2 block=7 x=f16[2,3,16] y=e5m2[2,3,16] scale=f32[2,2,3]")                                            \
     DO(ANTI, op = TEST_ANTI_QUANT, "x=i8[2,3,16] scale=f32[16] offset=f32[16] y=f16[2,3,16]")                          \
     DO(ANTI_INT4, op = TEST_ANTI_QUANT, "x=u4x8[3,2] scale=bf16[16] offset=bf16[16] y=f32[3,16]")                      \
     DO(ANTI_GROUPS, op = TEST_ANTI_QUANT, "x=i8[6,16] scale=f32[3,16] offset=f32[3,16] y=f16[6,16]")                   \
@@ -650,7 +653,8 @@ static const char *dtypes_of(const call *c, enum slot slot)
         case TEST_REQUANT: return " i8 f16 ";
         case TEST_ANTI_QUANT:
         case TEST_DEQUANT: return FLOATS;
-        case TEST_DYNAMIC_QUANT_FLOAT8: return " e4m3fn e5m2 hif8 ";
+        case TEST_DYNAMIC_QUANT_FLOAT8:
+        case TEST_DYNAMIC_BLOCK_QUANT_FLOAT8: return " e4m3fn e5m2 hif8 ";
         case TEST_QUANTIZE: return c->div_mode ? " i8 u8 i32 e4m3fn e5m2 hif8 " : " i8 u4x8 e4m3fn e5m2 hif8 ";
         default: return symmetric ? " i8 u4x8 u8 " : " i8 u4x8 ";
         }
@@ -1166,6 +1170,17 @@ static const table_row table[] = {
     ROW(BLOCKS_INT4, "block=15", ARGUMENT, "block", "15", "at least 16"),
     ROW(BLOCKS_INT4, "block=17", SHAPE, "scale", "2", "1"),
     ROW(BLOCKS_INT4, "x=[3,12]", SHAPE, "x", "12", "multiple of 8"),
+    ROW(RECTANGLES, "row_block=0", ARGUMENT, "row_block", "0", "1 or more"),
+    ROW(RECTANGLES, "block=-2^63", ARGUMENT, "column_block", "-9223372036854775808", "1 or more"),
+    ROW(RECTANGLES, "row_block=3", SHAPE, "scale", "dimension 1 is 2", "1 (the shape of x, its last two dimensions"),
+    ROW(RECTANGLES, "row_block=2^63-1", SHAPE, "scale", "dimension 1 is 2", "1"),
+    ROW(RECTANGLES, "block=8", SHAPE, "scale", "dimension 2 is 3", "2"),
+    ROW(RECTANGLES, "scale=[4,3]", SHAPE, "scale", "2 dim", "3"),
+    ROW(RECTANGLES, "x=[96] y=[96]", SHAPE, "x", "1 dim", "2 to 8"),
+    ROW(RECTANGLES, "min_scale=0xBF800000", ARGUMENT, "min_scale", "-1", "finite"),
+    ROW(RECTANGLES, "dst_type_max=0x41700000", ARGUMENT, "dst_type_max", "another", "0, as y is FLOAT8_E5M2"),
+    ROW(RECTANGLES, "y=hif8[2,3,16] dst_type_max=0x41800000", ARGUMENT, "dst_type_max", "another", "224 or 32768"),
+    ROW(RECTANGLES, "y=hif8[2,3,16] dst_type_max=0xFFC00000", ARGUMENT, "dst_type_max", "another", "0, 15, 56"),
     /* anti_quant */
     ROW(ANTI, "scale=[2] offset=[2]", SHAPE, "scale", "2", "1 or 16"),
     ROW(ANTI, "scale=[0] offset=[0]", SHAPE, "scale", "0", "1 or 16"),
@@ -1605,7 +1620,7 @@ static void empty_dimension(call *c, int d)
         while (at < t->ndim && t->shape[at] != extent) {
             at++;
         }
-        if (slot == X || slot == Y || c->op == TEST_DYNAMIC_BLOCK_QUANT) {
+        if (slot == X || slot == Y || test_has_option(c->op, OPTION_BLOCK)) {
             at = d;
         }
         if (c->given[slot] && at < t->ndim) {
@@ -1717,7 +1732,7 @@ static void eight_dimensions(void)
     FOR_EACH_BASE()
     {
         call c = base_call(base);
-        const bool as_x = test_takes_ranges_only(c.op) || c.op == TEST_DYNAMIC_BLOCK_QUANT;
+        const bool as_x = test_takes_ranges_only(c.op) || test_has_option(c.op, OPTION_BLOCK);
         const int row_ndim = as_x ? NPUQ_MAX_NDIM : NPUQ_MAX_NDIM - 1;
         if (base == MULTIPLY || base == ANTI_GROUPS || c.op == TEST_GROUP_QUANT || c.op == TEST_TRANS_QUANT_PARAM) {
             continue; /* not of any rank */

@@ -32,9 +32,10 @@ OWN = r"""
 OF_C = r"""
 #include "shape.h"
 int make_shape(int rule, int ndim, const int64_t *x, bool per_tensor, int axis, int64_t block, int64_t groups,
-               int64_t *shape)
+               int64_t row_block, int64_t *shape)
 {
-    return npuq_make_shape((npuq_shape)rule, &(npuq_shape_facts){ndim, x, per_tensor, axis, block, groups}, shape);
+    return npuq_make_shape((npuq_shape)rule, &(npuq_shape_facts){ndim, x, per_tensor, axis, block, groups, row_block},
+                           shape);
 }
 
 typedef struct own_options {
@@ -92,17 +93,18 @@ words = ctypes.c_int64 * 9
 for _ in range(CALLS):
     x = [draw.choice((0, 1, draw.randint(2, 9), draw.randint(2, 5000), 2**40)) for _ in range(draw.randint(0, 8))]
     per_tensor, axis, block = draw.random() < 0.3, draw.randrange(max(len(x), 1)), draw.choice((1, 8, 128, 2**62))
-    groups = draw.choice((0, 1, 5))
+    groups, row_block = draw.choice((0, 1, 5)), draw.choice((1, 3, 128, 2**62))
     for number, rule in enumerate(SHAPES):
         if not x and SHAPES[rule][0] != "ROWS":
             continue  # Python asks for the results of such a call alone
         shape = words()
         ndim = library.make_shape(number, len(x), words(*x), per_tensor, axis, ctypes.c_int64(block),
-                                  ctypes.c_int64(groups), shape)
-        of_c, of_python = tuple(shape[:ndim]), extents(rule, x, [groups] * (groups > 0), per_tensor, block, axis)
+                                  ctypes.c_int64(groups), ctypes.c_int64(row_block), shape)
+        of_c = tuple(shape[:ndim])
+        of_python = extents(rule, x, [groups] * (groups > 0), per_tensor, block, axis, row_block)
         if of_c != of_python:
-            sys.exit(f"{rule}: x {x}, per tensor {per_tensor}, axis {axis}, block {block}, groups {groups}: "
-                     f"{of_c} by src/shape.h, {of_python} by operators.py")
+            sys.exit(f"{rule}: x {x}, per tensor {per_tensor}, axis {axis}, block {block}, groups {groups}, "
+                     f"row block {row_block}: {of_c} by src/shape.h, {of_python} by operators.py")
 
 library.call_own.restype, library.names_of_own.restype = ctypes.c_double, ctypes.c_char_p
 if library.call_own() != ord("x") + 1000 + 20000 + 0.5 + 2 * ord("y"):

@@ -166,14 +166,15 @@ static void check_operator(enum test_operator op, unsigned how, int ndim, const 
     const test_call c = {.op = op,
                          .axis = -1,
                          .quant_mode = per_tensor ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN,
+                         .row_block = period[0] < 128 ? period[0] : 128,
                          .block = how & WHOLE ? shape[ndim - 1] : PERIOD,
                          .executor = op % 4 == 0 && !(how & WHOLE) ? NULL : &test_shuffled_executor};
     const int64_t groups = test_needs_groups(op) ? 2 : 0;
-    big b = {
-        how,
-        {{ndim, period, per_tensor, ndim - 1, c.block, groups}, {ndim, shape, per_tensor, ndim - 1, c.block, groups}},
-        {c, c},
-        {{{0}}}};
+    big b = {how,
+             {{ndim, period, per_tensor, ndim - 1, c.block, groups, c.row_block},
+              {ndim, shape, per_tensor, ndim - 1, c.block, groups, c.row_block}},
+             {c, c},
+             {{{0}}}};
     void *elements[SLOTS] = {NULL};
 
     for (enum slot slot = 0; slot < SLOTS; slot++) {

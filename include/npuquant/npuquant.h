@@ -636,6 +636,39 @@ NPUQ_API npuq_status npuq_dynamic_block_quant(const npuq_tensor *x, int64_t bloc
                                               const npuq_tensor *y, const npuq_tensor *scale,
                                               const npuq_executor *executor);
 
+/**
+ * Quantises to 8-bit floats with a scale for each block of rows and columns, found from the block itself.
+ *
+ * Source: torch_npu `npu_dynamic_block_quant()`, as above, with an 8-bit floating-point dst_type; the arithmetic is that
+ * of the Ascend 950. A block is row_block rows and column_block columns. Blocks begin anew in each matrix [M, N] of x,
+ * and the last ones may be smaller. DMAX is as for npuq_dynamic_quant_float8(). "/" divides as npuq_quantize() does to
+ * these types: see docs/device.md.
+ *
+ *     m = max(|x|)                    over the block; NaN if any x is
+ *     scale = m / DMAX
+ *     scale = min(scale, 1 / min_scale)    (if min_scale > 0; infinity and NaN stay)
+ *     y = x / scale                   rounded to y's type
+ *
+ * A block with m below 2^-126 has scale 0 and y +0. One with m below DMAX * 2^-126 has scale 0, too: y is the largest
+ * value with its sign, or +0 where |x| is below 2^-126. A block with an infinity has scale +Inf, and y is 0, with its
+ * sign where x is finite and y has a -0. A block with a NaN has scale NaN and y +0.
+ *
+ * @param x  [..., M, N], 2..8 dimensions, may be empty; FLOAT32, FLOAT16 or BFLOAT16
+ * @param row_block  rows of a block, 1 or more; the device has 1, 64, 128, 256 and 512
+ * @param column_block  columns of a block, 1 or more; the device has 64, 128, 192 and 256
+ * @param min_scale  0 or more, finite; 0 limits nothing
+ * @param dst_type_max  of HIFLOAT8, what m becomes: 15, 56, 224 or 32768; 0 stands for 32768. For other types 0.
+ * @param y  x's shape; FLOAT8_E4M3FN, FLOAT8_E5M2 or HIFLOAT8
+ * @param scale  x.shape[:-2] + [ceil(M / row_block), ceil(N / column_block)]; FLOAT32
+ * @param executor  nullable
+ *
+ * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT  see npuq_status
+ * @retval NPUQ_ERROR_ARGUMENT  a block, min_scale or dst_type_max not as above
+ */
+NPUQ_API npuq_status npuq_dynamic_block_quant_float8(const npuq_tensor *x, int64_t row_block, int64_t column_block,
+                                                     float min_scale, float dst_type_max, const npuq_tensor *y,
+                                                     const npuq_tensor *scale, const npuq_executor *executor);
+
 /** @} */
 
 /** @defgroup api_anti_quant anti_quant
@@ -830,6 +863,11 @@ NPUQ_API npuq_status npuq_prepare_dynamic_quant_float8(npuq_call *call, const np
 /** Prepares npuq_dynamic_block_quant(); see npuq_prepare_quantize(). */
 NPUQ_API npuq_status npuq_prepare_dynamic_block_quant(npuq_call *call, const npuq_tensor *x, int64_t block,
                                                       float min_scale, const npuq_tensor *y, const npuq_tensor *scale);
+
+/** Prepares npuq_dynamic_block_quant_float8(); see npuq_prepare_quantize(). A row of blocks is indivisible. */
+NPUQ_API npuq_status npuq_prepare_dynamic_block_quant_float8(npuq_call *call, const npuq_tensor *x, int64_t row_block,
+                                                             int64_t column_block, float min_scale, float dst_type_max,
+                                                             const npuq_tensor *y, const npuq_tensor *scale);
 
 /** Prepares npuq_anti_quant(); see npuq_prepare_quantize(). */
 NPUQ_API npuq_status npuq_prepare_anti_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *scale,

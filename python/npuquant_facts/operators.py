@@ -78,7 +78,7 @@ READ = {name: kind for name, kind in TAKEN.items() if name in _READ}
 
 
 def extents(shape: str, x: Sequence[Any], groups: Sequence[Any] = (), per_tensor: bool = False, block: Any = 1,
-            axis: int = -1) -> Tuple[Any, ...]:
+            axis: int = -1, row_block: Any = 1) -> Tuple[Any, ...]:
     """The shape of a tensor in values, by the name of its rule. x has the shape of the data in values, as integers or
     as symbols of a compiler. groups holds the number of groups of rows, if there are any."""
     if shape == "OF_ROWS" and per_tensor:
@@ -87,6 +87,8 @@ def extents(shape: str, x: Sequence[Any], groups: Sequence[Any] = (), per_tensor
     firsts = x[:-1] if first == "ROWS" else groups if first == "GROUPS" else ()
     if first == "PAIRS":
         firsts = [-(-n // (2 * block)) if d == axis % len(x) else n for d, n in enumerate(x)]
+    if first == "ROW_BLOCKS":
+        firsts = (*x[:-2], *[-(-rows // row_block) for rows in x[-2:-1]])
     if last == "NONE":
         return tuple(firsts)  # NumPy is slow with PyTorch's shapes
     if last == "BLOCKS":

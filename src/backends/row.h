@@ -117,14 +117,15 @@ typedef void npuq_short_rows_fn(float *values, const float *smooth, size_t n, si
 typedef void npuq_run_magnitudes_fn(const npuq_block *block, unsigned run, float *largest);
 
 /* What dynamic quantisation makes of a range: scale and offset, or a scale alone in one of its two forms. Of a block,
- * the inverse scale is rounded twice. NPUQ_SYMMETRIC_DIVISOR is for small floats, which are divided by the scale: no
- * kernel makes it. */
+ * the inverse scale is rounded twice. The last two are for small floats, which are divided by the scale, of a row and
+ * of a block: no kernel makes them. */
 typedef enum npuq_dynamic_form {
     NPUQ_ASYMMETRIC,
     NPUQ_SYMMETRIC_PRODUCT,
     NPUQ_SYMMETRIC_INVERSE,
     NPUQ_SYMMETRIC_BLOCK,
-    NPUQ_SYMMETRIC_DIVISOR
+    NPUQ_SYMMETRIC_DIVISOR,
+    NPUQ_SYMMETRIC_BLOCK_DIVISOR
 } npuq_dynamic_form;
 
 /* The parameters of n rows, for any hi and lo; y is int8 or int4. A NaN may have any payload. All arrays have room for

@@ -82,7 +82,7 @@ NPUQ_CONTRACT bool npuq_are_valid_short_rows(const float *values, const float *s
 NPUQ_CONTRACT bool npuq_are_valid_parameters(npuq_dynamic_form form, npuq_type y, const float *hi, const float *lo,
                                              const float *scale, const float *offset, const float *inverse_scale)
 {
-    return form != NPUQ_SYMMETRIC_DIVISOR && (y == NPUQ_TYPE_INT8 || y == NPUQ_TYPE_QUINT4X2) && npuq_is_array(hi) &&
+    return form < NPUQ_SYMMETRIC_DIVISOR && (y == NPUQ_TYPE_INT8 || y == NPUQ_TYPE_QUINT4X2) && npuq_is_array(hi) &&
            npuq_is_array(lo) && npuq_is_array(scale) && npuq_is_array(offset) && npuq_is_array(inverse_scale);
 }
 

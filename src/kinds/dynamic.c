@@ -209,16 +209,33 @@ static void limit_parameters(float min_scale, size_t rows, row_values *v)
     }
 }
 
-/* Small floats are divided by the scale, in place of a product with the inverse. */
-static NPUQ_NOT_INLINED void compute_divisors(float dmax, size_t rows, row_values *v)
+/* As the Ascend 950 divides: subnormal operands are zeros, and so is a quotient below 2^-126. a and b have no sign. */
+static float divide_flushed(float a, float b)
 {
+    const float dividend = a < 0x1p-126f ? 0.0f : a;
+    const float divisor = b < 0x1p-126f ? 0.0f : b;
+
+    return dividend * 0x1p126f < divisor ? 0.0f : dividend / divisor;
+}
+
+/* Small floats are divided by the scale, in place of a product with the inverse. That of a block is a quotient, and at
+ * most 1 / min_scale if it is finite. */
+static NPUQ_NOT_INLINED void compute_divisors(const npuq_dynamic_own *own, size_t rows, row_values *v)
+{
+    const float dmax = npuq_float_of_bits(own->dmax);
     const float one_in_dmax = 1.0f / dmax;
+    const bool of_block = own->form == NPUQ_SYMMETRIC_BLOCK_DIVISOR;
+    const float infinite = npuq_float_of_bits(0x7F800000);
+    const float most = of_block ? divide_flushed(1.0f, npuq_float_of_bits(own->min_scale & 0x7FFFFFFF)) : infinite;
 
     for (size_t r = 0; r < rows; r++) {
         const uint32_t hi = npuq_bits_of_float(v->hi[r]) & 0x7FFFFFFF;
         const uint32_t lo = npuq_bits_of_float(v->lo[r]) & 0x7FFFFFFF;
 
-        v->scale[r] = npuq_float_of_bits(hi > lo ? hi : lo) * one_in_dmax;
+        const float largest = npuq_float_of_bits(hi > lo ? hi : lo);
+        const float scale = of_block ? divide_flushed(largest, dmax) : largest * one_in_dmax;
+
+        v->scale[r] = scale > most && scale < infinite ? most : scale;
         v->inverse_scale[r] = v->scale[r];
     }
 }
@@ -227,8 +244,8 @@ static inline NPUQ_INLINED void compute_parameters_of(const npuq_plan *plan, siz
 {
     const npuq_dynamic_own *own = npuq_get_dynamic(plan);
 
-    if (own->form == NPUQ_SYMMETRIC_DIVISOR) {
-        compute_divisors(npuq_float_of_bits(own->dmax), rows, v);
+    if (own->form >= NPUQ_SYMMETRIC_DIVISOR) {
+        compute_divisors(own, rows, v);
     } else {
         compute_parameters(plan->setup.kernels, own->form, plan->setup.types[Y], rows, v);
     }
@@ -333,6 +350,28 @@ void npuq_quantise_by_ranges(const npuq_plan *plan, const npuq_tile *tile)
     find_ranges(&plan->setup, tile, &smooth, &v);
     set_parameters(plan, tile, &v);
     requantise(&plan->setup, tile, &smooth, v.inverse_scale, find_offset(plan, v.offset), NPUQ_BY_ROW);
+}
+
+void npuq_quantise_by_one_range(const npuq_plan *plan, const npuq_tile *tile)
+{
+    const npuq_params none = {NULL, 0, NPUQ_TYPE_FLOAT32, 1, 0};
+    npuq_range range = npuq_empty_range();
+    npuq_tile part = *tile;
+    row_values v;
+
+    for (size_t row = 0; row < tile->rows; row += part.rows) {
+        part.rows = npuq_smaller(tile->rows - row, ROWS);
+        find_ranges(&plan->setup, &part, &none, &v);
+        for (size_t r = 0; r < part.rows; r++) {
+            range = npuq_join_ranges(range, (npuq_range){v.hi[r], v.lo[r]});
+        }
+        part.places[X].data += (ptrdiff_t)part.rows * part.places[X].row_stride;
+    }
+    v.hi[0] = range.hi;
+    v.lo[0] = range.lo;
+    part.rows = 1;
+    set_parameters(plan, &part, &v);
+    requantise(&plan->setup, tile, &none, v.inverse_scale, NULL, NPUQ_ONE);
 }
 
 /* ---- the last step ----------------------------------------------------------------------------------------------- */
@@ -515,6 +554,16 @@ void npuq_cut_whole_rows(npuq_plan *plan, const npuq_arguments *arguments, size_
     }
 }
 
+void npuq_set_divisors(npuq_plan *plan, npuq_dynamic_form form, uint32_t dst_type_max)
+{
+    npuq_dynamic_own *own = npuq_set_own(plan);
+    const float most = npuq_limits_of(plan->setup.types[Y]).dmax;
+
+    plan->setup.op = NPUQ_DIV;
+    own->form = (uint8_t)form;
+    own->dmax = (dst_type_max & 0x7FFFFFFFu) != 0 ? dst_type_max : npuq_bits_of_float(most);
+}
+
 npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, const void *options)
 {
     const npuq_dynamic_options *o = options;
@@ -528,16 +577,14 @@ npuq_status npuq_plan_dynamic(npuq_plan *plan, const npuq_arguments *arguments, 
     if ((group_index || !npuq_are_dense(arguments)) && (status = npuq_check_dynamic_values(arguments)) != NPUQ_OK) {
         return status;
     }
-    const bool divides = o->form == NPUQ_SYMMETRIC_DIVISOR;
-    const bool is_empty = !npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUPS, divides ? NPUQ_DIV : NPUQ_MUL, steps);
+    const bool is_empty = !npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUPS, NPUQ_MUL, steps);
 
-    npuq_make_uint8_of_int8(&plan->setup);
-    if (divides) {
-        own->dmax = (o->dst_type_max & 0x7FFFFFFFu) != 0
-                        ? o->dst_type_max
-                        : npuq_bits_of_float(npuq_limits_of(plan->setup.types[Y]).dmax);
-    }
     own->form = (uint8_t)o->form;
+    if (o->form == NPUQ_SYMMETRIC_DIVISOR) {
+        npuq_set_divisors(plan, o->form, o->dst_type_max);
+    } else {
+        npuq_make_uint8_of_int8(&plan->setup);
+    }
     own->step = (uint8_t)o->step;
     own->shared = NPUQ_SHARED_NONE;
     own->is_empty = is_empty;

@@ -29,7 +29,7 @@ typedef enum npuq_shared_range { NPUQ_SHARED_NONE, NPUQ_SHARED_ROW, NPUQ_SHARED_
 typedef struct npuq_dynamic_own {
     struct npuq_one_range *one; /* while units share a range; never in a prepared call */
     uint32_t min_scale;         /* of a block: the bits of a float */
-    uint32_t dmax;              /* of NPUQ_SYMMETRIC_DIVISOR, alike */
+    uint32_t dmax;              /* of the forms of divisors, alike */
     uint8_t form;               /* npuq_dynamic_form */
     uint8_t step;               /* npuq_dynamic_step */
     uint8_t shared;             /* npuq_shared_range */
@@ -62,6 +62,7 @@ npuq_run_fn npuq_run_dynamic;
 npuq_tile_fn npuq_store_ranges;
 npuq_tile_fn npuq_quantise_by_ranges;
 npuq_tile_fn npuq_quantise_by_parameters;
+npuq_tile_fn npuq_quantise_by_one_range; /* without smooth scales, by the one scale */
 
 /* uint8 is int8 with the upper bit flipped. So 0 becomes 128, also in rows that are not finite. */
 static inline void npuq_make_uint8_of_int8(npuq_kernel_setup *setup)
@@ -71,6 +72,10 @@ static inline void npuq_make_uint8_of_int8(npuq_kernel_setup *setup)
         setup->flip = 0x80;
     }
 }
+
+/* Divides to 8-bit floats, where the largest magnitude of a row or block becomes dst_type_max, or if that is 0 the
+ * type's largest value. */
+void npuq_set_divisors(npuq_plan *plan, npuq_dynamic_form form, uint32_t dst_type_max);
 
 /* Cuts a plan into units of whole rows, and units into blocks of rows that stay in the cache. */
 void npuq_cut_whole_rows(npuq_plan *plan, const npuq_arguments *arguments, size_t cols);

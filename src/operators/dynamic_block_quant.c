@@ -7,9 +7,17 @@
 enum { X = NPUQ_DYNAMIC_X, Y = NPUQ_DYNAMIC_Y, SCALE = NPUQ_DYNAMIC_SCALE };
 
 typedef struct block_options {
-    int64_t block;
-    uint32_t min_scale; /* the bits of a float */
+    int64_t row_block;
+    int64_t block;         /* columns */
+    uint32_t min_scale;    /* the bits of a float */
+    uint32_t dst_type_max; /* alike; of 8-bit floats */
 } block_options;
+
+static npuq_status check_block(const char *op, const char *name, int64_t block)
+{
+    return block < 1 ? npuq_fail(NPUQ_ERROR_ARGUMENT, op, name, "is %lld; expected 1 or more", (long long)block)
+                     : NPUQ_OK;
+}
 
 static npuq_status check_options(const npuq_arguments *arguments, const block_options *o)
 {
@@ -18,9 +26,10 @@ static npuq_status check_options(const npuq_arguments *arguments, const block_op
     const npuq_tensor *x = arguments->tensors[X];
     const int64_t columns = x->shape[x->ndim - 1];
     const int64_t elements = (int64_t)npuq_count_elements_in(y->word);
+    const npuq_status status = check_block(op, "block", o->block);
 
-    if (o->block < 1) {
-        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "block", "is %lld; expected 1 or more", (long long)o->block);
+    if (status != NPUQ_OK) {
+        return status;
     }
     if (o->block % elements != 0 && o->block < columns) {
         return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "block",
@@ -45,47 +54,45 @@ static npuq_status check(const npuq_arguments *arguments, const void *options)
                                "the shape of x, its last dimension divided by block and rounded up");
 }
 
-/* Dense blocks of one length are rows by themselves. Others are found in a tile of whole rows. */
-static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments, const void *options)
+/* What the device takes for hifloat8, by the bits of a float; 0 stands for the largest value. */
+static npuq_status check_block_dmax(const npuq_arguments *arguments, uint32_t dst_type_max)
 {
-    const block_options *o = options;
-    const npuq_tensor *x = arguments->tensors[X];
-    const int64_t columns = x->shape[x->ndim - 1];
-    const int64_t block = o->block < columns ? o->block : columns;
-    npuq_dynamic_own *own = npuq_set_own(plan);
-    const npuq_steps steps = columns > 0 && columns % block == 0 ? NPUQ_BY_ROW : NPUQ_BY_OTHERS;
+    static const uint16_t upper_halves[] = {0x4170, 0x4260, 0x4360, 0x4700}; /* 15, 56, 224, 32768 */
+    const bool is_hifloat8 = arguments->infos[Y]->type == NPUQ_TYPE_HIFLOAT8;
+    bool taken = (dst_type_max & 0x7FFFFFFF) == 0;
 
-    if (!npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUPS, NPUQ_MUL, steps)) {
-        return NPUQ_OK;
+    for (size_t i = 0; is_hifloat8 && i < sizeof upper_halves / sizeof upper_halves[0]; i++) {
+        taken = taken || dst_type_max == (uint32_t)upper_halves[i] << 16;
     }
-    npuq_make_uint8_of_int8(&plan->setup);
-    plan->block = (size_t)block;
-    own->form = NPUQ_SYMMETRIC_BLOCK;
-    own->min_scale = o->min_scale;
-    npuq_add_absent(plan, NPUQ_DYNAMIC_SMOOTH);
-    npuq_add_by_row(plan, arguments, SCALE);
-    npuq_add_absent(plan, NPUQ_DYNAMIC_OFFSET);
-    if (plan->way != NPUQ_IN_SPACE) {
-        npuq_tile *all = &plan->area.all;
-
-        all->rows = plan->units.rows = plan->units.rows * (size_t)(columns / block);
-        all->cols = plan->units.cols = (size_t)block;
-        for (int i = X; i <= Y; i++) {
-            all->places[i].row_stride = (ptrdiff_t)npuq_count_bytes(plan->setup.words[i], (size_t)block);
-        }
-    } else {
-        npuq_finish_operands(plan, NPUQ_KEEP_COLUMNS);
-    }
-    if (plan->way != NPUQ_ONE_TILE || npuq_count_plan_rows(plan) > 1) {
-        npuq_cut_whole_rows(plan, arguments, npuq_count_plan_columns(plan));
-        npuq_cut_small(plan);
-    }
-    return NPUQ_OK;
+    return taken ? NPUQ_OK
+                 : npuq_fail(NPUQ_ERROR_ARGUMENT, arguments->signature->op, "dst_type_max",
+                             "is another number; expected 0%s, as y is %s", is_hifloat8 ? ", 15, 56, 224 or 32768" : "",
+                             arguments->infos[Y]->name);
 }
 
-/* Quantises from a row and a block of a tile on: blocks of this row, or the same block of several rows. */
-static void quantise_part(const npuq_plan *plan, const npuq_tile *tile, size_t row, size_t first, size_t rows,
-                          bool of_one_row)
+static npuq_status check_float8(const npuq_arguments *arguments, const void *options)
+{
+    const block_options *o = options;
+    const char *op = arguments->signature->op;
+    const npuq_tensor *x = arguments->tensors[X];
+    const npuq_shape_facts facts = {.ndim = x->ndim, .shape = x->shape, .block = o->block, .row_block = o->row_block};
+    npuq_status status;
+
+    if ((status = check_block(op, "row_block", o->row_block)) != NPUQ_OK ||
+        (status = check_block(op, "column_block", o->block)) != NPUQ_OK ||
+        (status = npuq_check_positive(op, "min_scale", o->min_scale)) != NPUQ_OK ||
+        (status = check_block_dmax(arguments, o->dst_type_max)) != NPUQ_OK ||
+        (status = npuq_check_output_shape(arguments, X, Y)) != NPUQ_OK) {
+        return status;
+    }
+    return npuq_check_shape_by(arguments, SCALE, NPUQ_SHAPE_OF_ROW_BLOCKS, &facts,
+                               "the shape of x, its last two dimensions divided by row_block and column_block and "
+                               "rounded up");
+}
+
+/* From a row and a block of a tile on: blocks of this row, or the same block of several rows. */
+static npuq_tile select_blocks(const npuq_plan *plan, const npuq_tile *tile, size_t row, size_t first, size_t rows,
+                               bool of_one_row)
 {
     const size_t block = plan->block;
     npuq_tile part = *tile;
@@ -103,6 +110,14 @@ static void quantise_part(const npuq_plan *plan, const npuq_tile *tile, size_t r
             part.places[i].row_stride = of_one_row ? step : from->row_stride;
         }
     }
+    return part;
+}
+
+static void quantise_part(const npuq_plan *plan, const npuq_tile *tile, size_t row, size_t first, size_t rows,
+                          bool of_one_row)
+{
+    const npuq_tile part = select_blocks(plan, tile, row, first, rows, of_one_row);
+
     npuq_quantise_by_ranges(plan, &part);
 }
 
@@ -133,6 +148,80 @@ static void quantise_blocks(const npuq_plan *plan, const npuq_tile *tile)
     }
 }
 
+/* A row of blocks of several rows. */
+static void quantise_rectangles(const npuq_plan *plan, const npuq_tile *tile)
+{
+    for (size_t i = 0; i * plan->block < tile->cols; i++) {
+        const npuq_tile part = select_blocks(plan, tile, 0, i, tile->rows, false);
+
+        npuq_quantise_by_one_range(plan, &part);
+    }
+}
+
+/* Units and tiles are whole rows of blocks. Where several matrices end with shorter blocks, units are whole matrices. */
+static void plan_rectangles(npuq_plan *plan, const npuq_arguments *arguments)
+{
+    const npuq_space *space = &plan->area.space;
+    const size_t rows = npuq_count_rows(space);
+    const size_t of_matrix = space->extents[space->ndim - 2];
+    const size_t whole = of_matrix % space->run_rows == 0 || rows == of_matrix ? space->run_rows : of_matrix;
+    npuq_units *units = &plan->units;
+
+    plan->compute = quantise_rectangles;
+    plan->block_rows = space->run_rows;
+    npuq_plan_second_pass(&plan->setup.memory, plan->block_rows, plan->block, plan->setup.words[X].size);
+    npuq_cut_plan(plan, arguments, NPUQ_DYNAMIC_UNIT, NPUQ_WHOLE_ROWS);
+    units->unit_rows = units->unit_rows < whole ? whole : units->unit_rows / whole * whole;
+    units->count = npuq_divide_up(rows, units->unit_rows);
+}
+
+/* Dense blocks of one row and one length are rows by themselves. Others are found in a tile of whole rows. */
+static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments, const void *options)
+{
+    const block_options *o = options;
+    const npuq_tensor *x = arguments->tensors[X];
+    const int64_t columns = x->shape[x->ndim - 1];
+    const int64_t block = o->block < columns ? o->block : columns;
+    const int64_t rows = x->ndim > 1 ? x->shape[x->ndim - 2] : 1;
+    const int64_t row_block = o->row_block < rows ? o->row_block : rows;
+    npuq_dynamic_own *own = npuq_set_own(plan);
+    const npuq_steps steps = row_block == 1 && columns > 0 && columns % block == 0 ? NPUQ_BY_ROW : NPUQ_BY_OTHERS;
+
+    if (!npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUPS, NPUQ_MUL, steps)) {
+        return NPUQ_OK;
+    }
+    plan->block = (size_t)block;
+    own->form = NPUQ_SYMMETRIC_BLOCK;
+    own->min_scale = o->min_scale;
+    if (npuq_is_small_float(plan->setup.types[Y])) {
+        npuq_set_divisors(plan, NPUQ_SYMMETRIC_BLOCK_DIVISOR, o->dst_type_max);
+    } else {
+        npuq_make_uint8_of_int8(&plan->setup);
+    }
+    npuq_add_absent(plan, NPUQ_DYNAMIC_SMOOTH);
+    npuq_add_by_row(plan, arguments, SCALE);
+    npuq_add_absent(plan, NPUQ_DYNAMIC_OFFSET);
+    if (plan->way != NPUQ_IN_SPACE) {
+        npuq_tile *all = &plan->area.all;
+
+        all->rows = plan->units.rows = plan->units.rows * (size_t)(columns / block);
+        all->cols = plan->units.cols = (size_t)block;
+        for (int i = X; i <= Y; i++) {
+            all->places[i].row_stride = (ptrdiff_t)npuq_count_bytes(plan->setup.words[i], (size_t)block);
+        }
+    } else {
+        plan->area.space.run_rows = (size_t)row_block;
+        npuq_finish_operands(plan, NPUQ_KEEP_COLUMNS);
+    }
+    if (row_block > 1) {
+        plan_rectangles(plan, arguments);
+    } else if (plan->way != NPUQ_ONE_TILE || npuq_count_plan_rows(plan) > 1) {
+        npuq_cut_whole_rows(plan, arguments, npuq_count_plan_columns(plan));
+        npuq_cut_small(plan);
+    }
+    return NPUQ_OK;
+}
+
 static const npuq_operator operator_of_blocks = {NPUQ_SIGNATURE(dynamic_block_quant), check, plan_blocks,
                                                  quantise_blocks, NULL};
 
@@ -141,12 +230,34 @@ npuq_status npuq_dynamic_block_quant(const npuq_tensor *x, int64_t block, float 
 {
     return npuq_call_inlined(&operator_of_blocks, operator_of_blocks.check, operator_of_blocks.plan,
                              NPUQ_TENSORS(dynamic_block_quant),
-                             &(block_options){block, npuq_bits_of_argument(&min_scale)}, executor);
+                             &(block_options){1, block, npuq_bits_of_argument(&min_scale), 0}, executor);
 }
 
 npuq_status npuq_prepare_dynamic_block_quant(npuq_call *call, const npuq_tensor *x, int64_t block, float min_scale,
                                              const npuq_tensor *y, const npuq_tensor *scale)
 {
     return npuq_prepare_operator(call, &operator_of_blocks, NPUQ_TENSORS(dynamic_block_quant),
-                                 &(block_options){block, npuq_bits_of_argument(&min_scale)});
+                                 &(block_options){1, block, npuq_bits_of_argument(&min_scale), 0});
+}
+
+static const npuq_operator to_float8 = {NPUQ_SIGNATURE(dynamic_block_quant_float8), check_float8, plan_blocks,
+                                        quantise_blocks, NULL};
+
+npuq_status npuq_dynamic_block_quant_float8(const npuq_tensor *x, int64_t row_block, int64_t column_block,
+                                            float min_scale, float dst_type_max, const npuq_tensor *y,
+                                            const npuq_tensor *scale, const npuq_executor *executor)
+{
+    return npuq_call_inlined(&to_float8, to_float8.check, to_float8.plan, NPUQ_TENSORS(dynamic_block_quant_float8),
+                             &(block_options){row_block, column_block, npuq_bits_of_argument(&min_scale),
+                                              npuq_bits_of_argument(&dst_type_max)},
+                             executor);
+}
+
+npuq_status npuq_prepare_dynamic_block_quant_float8(npuq_call *call, const npuq_tensor *x, int64_t row_block,
+                                                    int64_t column_block, float min_scale, float dst_type_max,
+                                                    const npuq_tensor *y, const npuq_tensor *scale)
+{
+    return npuq_prepare_operator(call, &to_float8, NPUQ_TENSORS(dynamic_block_quant_float8),
+                                 &(block_options){row_block, column_block, npuq_bits_of_argument(&min_scale),
+                                                  npuq_bits_of_argument(&dst_type_max)});
 }

@@ -22,6 +22,11 @@ static void add_steps(npuq_span *span, ptrdiff_t stride, size_t count)
     }
 }
 
+static bool are_blocks(npuq_shape shape)
+{
+    return shape == NPUQ_SHAPE_OF_BLOCKS || shape == NPUQ_SHAPE_OF_ROW_BLOCKS;
+}
+
 /* The bytes of argument i, which has elements. Sets *data to the address that the caller gave. */
 static NPUQ_NOT_INLINED npuq_span find_span(const npuq_plan *plan, size_t i, uintptr_t *data)
 {
@@ -45,12 +50,13 @@ static NPUQ_NOT_INLINED npuq_span find_span(const npuq_plan *plan, size_t i, uin
         const size_t cols = space->extents[last];
 
         for (int d = 0; d < last; d++) {
-            add_steps(&span, space->strides[d][i], space->extents[d]);
+            const size_t run = i > NPUQ_AT_Y && d == last - 1 ? space->run_rows : 1;
+
+            add_steps(&span, space->strides[d][i], npuq_divide_up(space->extents[d], run));
         }
         add_steps(&span, space->strides[last][i],
-                  plan->signature->arguments[i].shape == NPUQ_SHAPE_OF_BLOCKS
-                      ? (size_t)npuq_count_blocks((int64_t)cols, (int64_t)plan->block)
-                      : npuq_count_operand_words(space, (int)i, cols));
+                  are_blocks(plan->signature->arguments[i].shape) ? npuq_divide_up(cols, plan->block)
+                                                                  : npuq_count_operand_words(space, (int)i, cols));
     }
     if (i == NPUQ_AT_GROUPED && plan->groups.ends) {
         add_steps(&span, plan->group_stride, (size_t)plan->groups.count);

@@ -195,6 +195,54 @@ void npuq_ref_dynamic_block_quant(const void *x, npuq_ref_dtype x_dtype, size_t 
     }
 }
 
+/* The end of the block that begins here. */
+static size_t end_of_block(size_t begin, size_t block, size_t extent)
+{
+    return block < extent - begin ? begin + block : extent;
+}
+
+/* Rows from `top` on and columns from `left` on of a matrix that begins at element `first`. Returns the scale. */
+static float quantise_float8_block(const void *x, npuq_ref_dtype x_dtype, size_t first, size_t N, size_t top,
+                                   size_t bottom, size_t left, size_t right, float min_scale, float dst_type_max,
+                                   void *y, npuq_ref_dtype y_dtype)
+{
+    float largest = 0.0f;
+
+    for (size_t m = top; m < bottom; m++) {
+        for (size_t n = left; n < right; n++) {
+            largest = npuq_ref_largest_with(largest, npuq_ref_load(x, x_dtype, first + m * N + n));
+        }
+    }
+
+    const float scale = npuq_ref_float8_block_scale(largest, y_dtype, min_scale, dst_type_max);
+
+    for (size_t m = top; m < bottom; m++) {
+        for (size_t n = left; n < right; n++) {
+            const size_t i = first + m * N + n;
+
+            npuq_ref_store(y, y_dtype, i,
+                           npuq_ref_affine(npuq_ref_load(x, x_dtype, i), scale, NULL, true, y_dtype));
+        }
+    }
+    return scale;
+}
+
+void npuq_ref_dynamic_block_quant_float8(const void *x, npuq_ref_dtype x_dtype, size_t matrices, size_t M, size_t N,
+                                         size_t row_block, size_t column_block, float min_scale, float dst_type_max,
+                                         void *y, npuq_ref_dtype y_dtype, float *scale)
+{
+    for (size_t matrix = 0; matrix < matrices; matrix++) {
+        for (size_t top = 0, bottom; top < M; top = bottom) {
+            bottom = end_of_block(top, row_block, M);
+            for (size_t left = 0, right; left < N; left = right) {
+                right = end_of_block(left, column_block, N);
+                *scale++ = quantise_float8_block(x, x_dtype, matrix * M * N, N, top, bottom, left, right, min_scale,
+                                                 dst_type_max, y, y_dtype);
+            }
+        }
+    }
+}
+
 void npuq_ref_anti_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t H, const void *scale,
                          npuq_ref_dtype scale_dtype, size_t scale_count, const void *offset, void *y,
                          npuq_ref_dtype y_dtype)

@@ -101,6 +101,20 @@ void npuq_ref_dynamic_block_quant(const void *x, npuq_ref_dtype x_dtype, size_t 
                                   void *y, npuq_ref_dtype y_dtype, float *scale);
 
 /*
+ * To FLOAT8_E4M3FN, FLOAT8_E5M2 or HIFLOAT8, with a scale for each block of row_block rows and column_block columns of
+ * each of `matrices` matrices. The last blocks may be smaller. y = x / scale, scale = m / DMAX, but at most 1 /
+ * min_scale if it is finite; all three as the Ascend 950 divides. m is the largest |x| of the block, DMAX as above.
+ *
+ * x          FLOAT32, FLOAT16 or BFLOAT16 [matrices, M, N]
+ * min_scale  finite; 0 for no limit
+ * y          [matrices, M, N]
+ * scale      [matrices, ceil(M / row_block), ceil(N / column_block)]
+ */
+void npuq_ref_dynamic_block_quant_float8(const void *x, npuq_ref_dtype x_dtype, size_t matrices, size_t M, size_t N,
+                                         size_t row_block, size_t column_block, float min_scale, float dst_type_max,
+                                         void *y, npuq_ref_dtype y_dtype, float *scale);
+
+/*
  * y = (x + offset) * scale, rounded to y's type.
  *
  * x       INT8 [S, H], or QUINT4X2 words [S, H/8], where H is a multiple of 8

@@ -617,18 +617,23 @@ static inline npuq_ref_parameters npuq_ref_symmetric_parameters(float largest, n
     return p;
 }
 
-/* Of 8-bit floats, which are divided by the scale: `back` is it, too. dst_type_max is of HIFLOAT8 alone; 0 stands for
- * 32768. */
+/* What the largest magnitude becomes in an 8-bit float. dst_type_max is of HIFLOAT8 alone; 0 stands for 32768. */
+static inline float npuq_ref_float8_dmax(npuq_ref_dtype y_dtype, float dst_type_max)
+{
+    return dst_type_max != 0.0f              ? dst_type_max
+           : y_dtype == NPUQ_REF_HIFLOAT8    ? 32768.0f
+           : y_dtype == NPUQ_REF_FLOAT8_E5M2 ? 57344.0f
+                                             : 448.0f;
+}
+
+/* Of 8-bit floats, which are divided by the scale: `back` is it, too. */
 static inline npuq_ref_parameters npuq_ref_float8_parameters(float largest, npuq_ref_dtype y_dtype, float dst_type_max)
 {
-    const float dmax = dst_type_max != 0.0f              ? dst_type_max
-                       : y_dtype == NPUQ_REF_HIFLOAT8    ? 32768.0f
-                       : y_dtype == NPUQ_REF_FLOAT8_E5M2 ? 57344.0f
-                                                         : 448.0f;
     npuq_ref_parameters p;
 
     p.offset = 0.0f;
-    p.scale = npuq_ref_canonical(npuq_ref_mul(largest, npuq_ref_div(1.0f, dmax)));
+    p.scale = npuq_ref_canonical(
+        npuq_ref_mul(largest, npuq_ref_div(1.0f, npuq_ref_float8_dmax(y_dtype, dst_type_max))));
     p.back = p.scale;
     return p;
 }
@@ -657,6 +662,21 @@ static inline npuq_ref_parameters npuq_ref_block_parameters(float largest, npuq_
         p.scale = p.scale > most ? most : p.scale;
     }
     return p;
+}
+
+/* The scale of a block of 8-bit floats. A min_scale above 0 limits it, unless it is infinite. */
+static inline float npuq_ref_float8_block_scale(float largest, npuq_ref_dtype y_dtype, float min_scale,
+                                                float dst_type_max)
+{
+    const float scale =
+        npuq_ref_canonical(npuq_ref_quotient(largest, npuq_ref_float8_dmax(y_dtype, dst_type_max), y_dtype));
+
+    if (min_scale > 0.0f && npuq_ref_to_bits(scale) < 0x7F800000u) {
+        const float most = npuq_ref_quotient(1.0f, min_scale, y_dtype);
+
+        return scale > most ? most : scale;
+    }
+    return scale;
 }
 
 /* ---- anti_quant, dequant, requant -------------------------------------------------------------------------------- */

@@ -17,6 +17,7 @@ void npuq_start_space(npuq_space *space, int operands, const npuq_tensor *elemen
     space->words[NPUQ_AT_X] = x_word;
     space->words[NPUQ_AT_Y] = y_word;
     space->run_columns = 1;
+    space->run_rows = 1;
     /* All operands: gcc clears a part of an array by 'rep stos', which starts slowly. */
     for (int i = 0; i < NPUQ_MOST_OPERANDS; i++) {
         space->data[i] = NULL;
@@ -161,7 +162,8 @@ static void join_dimensions(npuq_space *space, bool into_columns)
 {
     for (int outer = space->ndim - 2; outer >= 0; outer--) {
         const int inner = outer + 1;
-        if ((inner == space->ndim - 1 && !into_columns) || !can_join(space, outer, inner)) {
+        const bool are_runs = space->run_rows > 1 && inner == space->ndim - 2; /* they begin anew in each */
+        if ((inner == space->ndim - 1 && !into_columns) || are_runs || !can_join(space, outer, inner)) {
             continue;
         }
         space->extents[inner] *= space->extents[outer];
@@ -287,11 +289,12 @@ void npuq_select_tile(const npuq_space *space, size_t row, size_t rows, size_t c
     }
     for (int d = last - 1; d >= 0; d--) {
         const size_t index = d > 0 ? row % space->extents[d] : row;
+        const size_t others = space->run_rows > 1 && d == last - 1 ? index / space->run_rows : index;
 
         row = d > 0 ? row / space->extents[d] : 0;
         for (int i = 0; i < space->operands; i++) {
             if (tile->places[i].data) {
-                tile->places[i].data += (ptrdiff_t)index * space->strides[d][i];
+                tile->places[i].data += (ptrdiff_t)(i <= NPUQ_AT_Y ? index : others) * space->strides[d][i];
             }
             if (d == last - 1) {
                 tile->places[i].row_stride = space->strides[d][i];
@@ -301,11 +304,6 @@ void npuq_select_tile(const npuq_space *space, size_t row, size_t rows, size_t c
             tile->rows = npuq_smaller(rows, space->extents[d] - index);
         }
     }
-}
-
-static size_t divide_up(size_t a, size_t b)
-{
-    return a / b + (a % b != 0);
 }
 
 void npuq_cut_units(npuq_units *units, size_t rows, size_t cols, size_t elements, size_t most_cols)
@@ -318,13 +316,13 @@ void npuq_cut_units(npuq_units *units, size_t rows, size_t cols, size_t elements
     units->across = 1;
     units->count = 1;
     if (cols > most_cols) {
-        units->unit_cols = divide_up(most_cols, 64) * 64;
-        units->across = divide_up(cols, units->unit_cols);
+        units->unit_cols = npuq_divide_up(most_cols, 64) * 64;
+        units->across = npuq_divide_up(cols, units->unit_cols);
         units->count = units->across;
     }
     if (rows > 1 && rows > elements / units->unit_cols) {
         units->unit_rows = units->unit_cols < elements ? elements / units->unit_cols : 1;
-        units->count *= divide_up(rows, units->unit_rows);
+        units->count *= npuq_divide_up(rows, units->unit_rows);
     }
 }
 

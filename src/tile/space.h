@@ -14,6 +14,11 @@ static inline size_t npuq_smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+static inline size_t npuq_divide_up(size_t a, size_t b)
+{
+    return a / b + (a % b != 0);
+}
+
 /* For each operand (x, y if present, others) a pointer, and a stride in bytes for each dimension. The last dimension is
  * the columns, the others are the rows. */
 typedef struct npuq_space {
@@ -21,6 +26,7 @@ typedef struct npuq_space {
     uint8_t operands;           /* in use: those from here on are absent, and not set */
     npuq_storage_word words[2]; /* of x and of y */
     uint8_t run_columns;        /* columns to one element of the other operands, see npuq_merge_short_runs(); else 1 */
+    size_t run_rows;            /* of the last dimension of rows, to one element of the other operands */
     size_t extents[NPUQ_MAX_NDIM];
     char *data[NPUQ_MOST_OPERANDS];
     ptrdiff_t strides[NPUQ_MAX_NDIM][NPUQ_MOST_OPERANDS];
