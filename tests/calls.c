@@ -7,7 +7,7 @@
 #define TEXT(name, NAME)             #name
 #define STRING(name, NAME, EXECUTOR) #name,
 const char *const slot_names[SLOTS] = {EACH_SLOT(TEXT)};
-const char *const operator_names[TEST_OPERATORS] = {EACH_OPERATOR(STRING) EACH_IN_C(STRING)};
+const char *const operator_names[TEST_OPERATORS] = {EACH_FUNCTION(STRING)};
 
 #ifndef TEST_WITHOUT_LIBRARY
 
@@ -28,8 +28,7 @@ npuq_status test_call_run(const test_call *c)
 #define RUN(name, NAME, EXECUTOR)                                                                                      \
     case TEST_##NAME: return RUN_##EXECUTOR(name);
     switch (c->op) {
-        EACH_OPERATOR(RUN)
-        EACH_IN_C(RUN)
+        EACH_FUNCTION(RUN)
     case TEST_OPERATORS: break;
     }
     abort();
@@ -42,8 +41,7 @@ npuq_status test_call_prepare(npuq_call *prepared, const test_call *c)
 #define PREPARE(name, NAME, EXECUTOR)                                                                                  \
     case TEST_##NAME: PREPARE_##EXECUTOR(name);
     switch (c->op) {
-        EACH_OPERATOR(PREPARE)
-        EACH_IN_C(PREPARE)
+        EACH_FUNCTION(PREPARE)
     case TEST_OPERATORS: break;
     }
     abort();
@@ -63,7 +61,7 @@ enum { NPUQ_OPERAND_GROUPS = -1, NPUQ_OPERAND_MIN = -1, NPUQ_OPERAND_MAX = -1 };
 #define IS_OUT(...)      IS(TEST_WRITTEN, __VA_ARGS__)
 #define NONE(...)
 #define ROW(name, NAME, EXECUTOR) [TEST_##NAME] = {ARGUMENTS_##name(IS_IN, IS_IN, IS_OPTIONAL, IS_OUT, NONE)},
-const test_argument test_arguments[TEST_OPERATORS][SLOTS] = {EACH_OPERATOR(ROW) EACH_IN_C(ROW)};
+const test_argument test_arguments[TEST_OPERATORS][SLOTS] = {EACH_FUNCTION(ROW)};
 
 bool test_has(enum test_operator op, enum slot slot)
 {
@@ -84,7 +82,7 @@ static const struct {
     unsigned options;
     bool in_place;
     bool takes_executor;
-} facts[TEST_OPERATORS] = {EACH_OPERATOR(FACTS) EACH_IN_C(FACTS)};
+} facts[TEST_OPERATORS] = {EACH_FUNCTION(FACTS)};
 
 bool test_has_option(enum test_operator op, enum test_option option)
 {
@@ -431,7 +429,7 @@ static void draw_by_rows(test_drawing *d)
 {
 #define NEXT(name, NAME, ...)       NAME,
 #define ORDER(name, NAME, EXECUTOR) [TEST_##NAME] = {ARGUMENTS_##name(NEXT, NEXT, NEXT, NEXT, NONE) SLOTS},
-    static const enum slot order[TEST_OPERATORS][SLOTS + 1] = {EACH_OPERATOR(ORDER) EACH_IN_C(ORDER)};
+    static const enum slot order[TEST_OPERATORS][SLOTS + 1] = {EACH_FUNCTION(ORDER)};
     const npuq_dtype y = type_of(d, Y);
 
     draw_shape(d, y);

@@ -48,9 +48,11 @@ enum slot { EACH_SLOT(NUMBER), SLOTS };
 
 extern const char *const slot_names[SLOTS];
 
+/* The operators that have a diagnosis come first, with the numbers of their bits there. */
+#define EACH_FUNCTION(DO) EACH_OPERATOR(DO) EACH_UNDIAGNOSED(DO) EACH_IN_C(DO)
+
 #define NUMBER(name, NAME, EXECUTOR) TEST_##NAME,
-/* The operators have the numbers of their bits in a diagnosis; the steps follow. */
-enum test_operator { EACH_OPERATOR(NUMBER) EACH_IN_C(NUMBER) TEST_OPERATORS };
+enum test_operator { EACH_FUNCTION(NUMBER) TEST_OPERATORS };
 #undef NUMBER
 
 #define NUMBER(name, NAME, ...) OPTION_##NAME,

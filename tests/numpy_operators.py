@@ -171,6 +171,14 @@ def dynamic_quant(x, smooth, group_index, per_tensor, scale_form, dtype):
     return y, round_to(scale, "float32").reshape((1,) if per_tensor else x.shape[:-1])
 
 
+def dynamic_quant_float8(x, smooth, group_index, per_tensor, most, dtype):
+    greatest = {"float8_e4m3fn": 448, "float8_e5m2": 57344}.get(dtype, most or 32768)
+    tokens = smoothed_tokens(x, smooth, group_index, per_tensor)
+    scale = np.abs(tokens).max(axis=1) * (one / f4(greatest))
+    y = to_small(divided(tokens, scale[:, None]), dtype)
+    return y.reshape(x.shape), round_to(scale, "float32").reshape((1,) if per_tensor else x.shape[:-1])
+
+
 def dynamic_block_quant(x, block, min_scale, dtype):
     greatest, inverse = (f4(7), 0x3E124925) if dtype == "quint4x2" else (f4(127), 0x3C010204)
     values = floats(x)

@@ -5,9 +5,9 @@ from typing import Any, Callable, Dict, NamedTuple
 
 import numpy as np
 from npuquant_facts.operators import OPERATORS
-from numpy_operators import (SMALL, anti_quant, dequant, dynamic, dynamic_block_quant, dynamic_quant, f4, group_quant,
-                             pack, quant_matmul, quantize, random_ends, random_floats, random_integers, random_shape,
-                             random_words, requant, rng, trans_quant_param)
+from numpy_operators import (SMALL, anti_quant, dequant, dynamic, dynamic_block_quant, dynamic_quant, dynamic_quant_float8,
+                             f4, group_quant, pack, quant_matmul, quantize, random_ends, random_floats, random_integers,
+                             random_shape, random_words, requant, rng, trans_quant_param)
 
 FLOATS = ("float16", "bfloat16", "float32")
 
@@ -103,6 +103,13 @@ def random_dynamic_quant():
     *arguments, dtype = random_dynamic("uint8")
     form = choose("product", "inverse")
     return dynamic_call(*arguments, dtype, dynamic_quant(*arguments, form, dtype), scale_form=form)
+
+
+def random_dynamic_quant_float8():
+    *arguments, _ = random_dynamic()
+    dtype = choose(*SMALL)
+    most = float(choose(0, 15, f4(0.1))) if dtype == "hifloat8" else 0.0
+    return dynamic_call(*arguments, dtype, dynamic_quant_float8(*arguments, most, dtype), dst_type_max=most)
 
 
 def random_dynamic_quant_asymmetric():

@@ -2,7 +2,7 @@
 """The quantisation operators of Ascend NPUs on CPUs, with the device's arithmetic.
 
 The npu_ functions have the names and arguments of torch_npu. dequant() and requant() are the two output stages of
-npu_quant_matmul(). Inputs are NumPy arrays, or objects with __dlpack__ (a torch.Tensor, for instance), in CPU memory,
+npu_quant_matmul(). dynamic_quant_float8() is npu_dynamic_quant() to 8-bit floats. Inputs are NumPy arrays, or objects with __dlpack__ (a torch.Tensor, for instance), in CPU memory,
 with any strides. The functions read inputs where they are, and copy only an input that repeats one element. Results are
 new NumPy arrays in C order, or go to the arrays of out.
 
@@ -36,7 +36,7 @@ from . import testing
 from ._arguments import ArgumentError, ArgumentTypeError
 from ._causes.diagnosis import diagnose, explain, hard_inputs, hypotheses
 from ._library import NpuquantError, available_backends, backend, set_backend, version
-from ._operators import (dequant, npu_anti_quant, npu_dynamic_block_quant, npu_dynamic_quant,
+from ._operators import (dequant, dynamic_quant_float8, npu_anti_quant, npu_dynamic_block_quant, npu_dynamic_quant,
                          npu_dynamic_quant_asymmetric, npu_group_quant, npu_quant_matmul, npu_quant_scatter,
                          npu_quantize, npu_trans_quant_param, requant, row_quant)
 from ._serving.experts import (npu_moe_finalize_routing, npu_moe_init_routing_v2, npu_moe_re_routing,
@@ -55,6 +55,7 @@ __all__ = [
     "backend",
     "dequant",
     "diagnose",
+    "dynamic_quant_float8",
     "explain",
     "get_num_threads",
     "hard_inputs",

@@ -22,6 +22,7 @@
 #define FUNCTION(name, NAME, EXECUTOR) X(npuq_##name)
 #define FUNCTIONS                                                                                                      \
     EACH_OPERATOR(FUNCTION)                                                                                            \
+    EACH_UNDIAGNOSED(FUNCTION)                                                                                         \
     X(npuq_status_name)                                                                                                \
     X(npuq_last_error)
 
@@ -62,6 +63,7 @@ static PyObject *type_error;
         return RUN_##EXECUTOR(name);                                                                                   \
     }
 EACH_OPERATOR(RUN)
+EACH_UNDIAGNOSED(RUN)
 EACH_OWN(RUN)
 
 /* clang-format off */
@@ -72,13 +74,14 @@ EACH_OWN(RUN)
 #define IS_INT4(NAME) || NPUQ_##NAME == NPUQ_QUINT4X2
 #define READS(name, NAME, ROLE, TYPES, SHAPE, least, most, REBOUND, KIND, npu_name)                                    \
     ARGUMENT(#npu_name, (0 TYPES_##TYPES(IS_INT4)) ? PACKED : DATA, OPERAND_##ROLE)
-#define TAKES(name, NAME, ROLE, ...)    ARGUMENT(#name, INPUT, OPERAND_##ROLE)
-#define MAY_TAKE(name, NAME, ROLE, ...) ARGUMENT(#name, OPTIONAL, OPERAND_##ROLE)
-#define GIVES(name, NAME, ROLE, ...)    ARGUMENT("out", OUTPUT, RESULT_##ROLE)
-#define NUMBERED(name, NAME, type)      ARGUMENT(#name, KIND_OF(type), NAME)
-#define ROW(name, NAME, EXECUTOR)                                                                                      \
-    {#name, run_##name, NAME, {ARGUMENTS_##name(READS, TAKES, MAY_TAKE, GIVES, NUMBERED)}},
-static const operation operations[] = {EACH_OPERATOR(ROW) EACH_OWN(ROW)};
+#define TAKES(name, NAME, ROLE, ...)      ARGUMENT(#name, INPUT, OPERAND_##ROLE)
+#define MAY_TAKE(name, NAME, ROLE, ...)   ARGUMENT(#name, OPTIONAL, OPERAND_##ROLE)
+#define GIVES(name, NAME, ROLE, ...)      ARGUMENT("out", OUTPUT, RESULT_##ROLE)
+#define NUMBERED(name, NAME, type)        ARGUMENT(#name, KIND_OF(type), NAME)
+#define ROW_OF(name, op)                  {#name, run_##name, op, {ARGUMENTS_##name(READS, TAKES, MAY_TAKE, GIVES, NUMBERED)}},
+#define ROW(name, NAME, EXECUTOR)         ROW_OF(name, NAME)
+#define UNDIAGNOSED(name, NAME, EXECUTOR) ROW_OF(name, 0)
+static const operation operations[] = {EACH_OPERATOR(ROW) EACH_UNDIAGNOSED(UNDIAGNOSED) EACH_OWN(ROW)};
 
 /* torch_npu's names. */
 #define NPU_NAME(name, NAME, npu_name, ...) #npu_name,
@@ -177,7 +180,7 @@ enum { IS_CPU, DTYPE, IS_NEG, SHAPE, STRIDE, DATA_PTR, ATTRIBUTES };
 #define OR_TYPES(name, NAME, ROLE, TYPES, ...) TYPES_##TYPES(OR_DTYPE)
 #define NO_TYPES(...)
 #define TYPES_OF(name, NAME, EXECUTOR) ARGUMENTS_##name(OR_TYPES, OR_TYPES, OR_TYPES, OR_TYPES, NO_TYPES)
-enum { TAKEN = 0 EACH_OPERATOR(TYPES_OF) }; /* the types that some operator takes or makes */
+enum { TAKEN = 0 EACH_OPERATOR(TYPES_OF) EACH_UNDIAGNOSED(TYPES_OF) }; /* the types that some operator takes or makes */
 
 /* Null until bind_torch() finds them. */
 static struct {

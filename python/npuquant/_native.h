@@ -39,7 +39,7 @@ typedef struct arguments {
 typedef struct operation {
     const char *name;
     npuq_status (*run)(const arguments *a);
-    unsigned op; /* as the steps of a diagnosis call it */
+    unsigned op; /* as the steps of a diagnosis call it; 0 if it has none */
     struct {
         const char *name;
         argument_kind kind;

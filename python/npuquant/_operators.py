@@ -2,6 +2,7 @@
 """The operators of the library on arrays, and products of matrices with them."""
 from __future__ import annotations
 
+import inspect
 from operator import index
 from typing import Any, Optional, Tuple, Union
 
@@ -14,8 +15,8 @@ from . import _native
 from ._arguments import (ArgumentError, ArgumentTypeError, _of, _options, check_quant_matmul, check_quant_scatter, listed,
                          names_operator, shown)
 from ._matmul import product
-from ._tensors import (FLOAT8, INT8, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, TensorLike, arrays, described, output,
-                       outputs, result_of, result_type, returned, tensor, to_array, words_shape)
+from ._tensors import (FLOAT8, INT8, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, Result, TensorLike, arrays, described,
+                       output, outputs, result_of, result_type, returned, tensor, to_array, words_shape)
 from ._threads import run
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
@@ -39,12 +40,13 @@ def _number(name: str, value: Any) -> int:
     return number
 
 
-def _only(name: str, value: Any, only: Any) -> None:
+def _only(name: str, value: Any, only: Any, why: str = ": npuquant implements no other") -> None:
     """Refuses all values but one: the others select types and blocks that are not defined here."""
     if not isinstance(value, (int, float, str)) or value != only:
-        why = "others are for types of the series Ascend 950, which npuquant does not implement"
-        why = why if name == "dst_type_max" else "npuquant implements no other"
-        raise ArgumentError(f"{name}: is {shown(value)}; expected {only!r}: {why}")
+        raise ArgumentError(f"{name}: is {shown(value)}; expected {only!r}{why}")
+
+
+_NO_FLOAT8 = ": others are for types of the series Ascend 950, which npuquant does not implement"
 
 
 #: What npu_quantize() makes, in messages, by div_mode.
@@ -184,11 +186,8 @@ def npu_trans_quant_param(
     return returned(words, out)
 
 
-def _dynamic(operator: str, x: Any, dst_type: Any, quant_mode: Any, dst_type_max: Any,
-             out: Any) -> Tuple[int, Any, int]:
-    """Of both dynamic operators: the library's quant_mode, the results, and the number of the first one's type."""
-    kind = result_of(operator, "dst_type", dst_type, optional=True)  # it decides what other arguments may be
-    _only("dst_type_max", dst_type_max, 0.0)
+def _dynamic(operator: str, x: Any, kind: Result, quant_mode: Any, out: Any) -> Tuple[int, Any, int]:
+    """Of dynamic operators: the library's quant_mode, the results, and the number of the first one's type."""
     if len(x.shape) == 1:  # the library takes it, the device does not
         raise ArgumentError("x: has 1 dimension; expected 2 to 8")
     mode = _number("quant_mode", quant_mode)
@@ -242,7 +241,9 @@ def npu_dynamic_quant_asymmetric(
     (array([1.        , 0.01176471], dtype=float32), array([-128., -213.], dtype=float32))
     """
     x = tensor("x", _one_of("x", x, "input", input))
-    mode, made, number = _dynamic("dynamic_quant_asymmetric", x, dst_type, quant_mode, dst_type_max, out)
+    kind = result_of("dynamic_quant_asymmetric", "dst_type", dst_type, optional=True)
+    _only("dst_type_max", dst_type_max, 0.0, _NO_FLOAT8)
+    mode, made, number = _dynamic("dynamic_quant_asymmetric", x, kind, quant_mode, out)
     run(_native.dynamic_quant_asymmetric, x, smooth_scales, group_index, mode, *made, number)
     return returned(made, out)
 
@@ -271,8 +272,10 @@ def npu_dynamic_quant(
 
     Args:
         input: float32, float16 or bfloat16, 2 to 8 dimensions, [..., H]. The library's messages call it x.
-        smooth_scales, group_index, quant_mode, dst_type_max: as for npu_dynamic_quant_asymmetric().
-        dst_type: int8 (also if None), quint4x2, or uint8, which is an extension.
+        smooth_scales, group_index, quant_mode: as for npu_dynamic_quant_asymmetric().
+        dst_type: int8 (also if None), quint4x2, or uint8, which is an extension. Or float8_e4m3fn, float8_e5m2 or
+            hifloat8: see dynamic_quant_float8().
+        dst_type_max: 0.0; for hifloat8 as for dynamic_quant_float8().
         scale_form: "product" for CANN 9.0 and later and rows of up to about 16,000 elements without groups; otherwise
             "inverse". y is the same in both: see docs/operators/dynamic_quant.md, "The two forms of the scale".
         out: None, or the two arrays or tensors to write to.
@@ -291,16 +294,70 @@ def npu_dynamic_quant(
     """
     form = _number("scale_form", scale_form)
     x = tensor("input", input)
-    mode, made, number = _dynamic("dynamic_quant", x, dst_type, quant_mode, dst_type_max, out)
+    kind = result_of("dynamic_quant", "dst_type", dst_type, optional=True)
+    if kind.name in FLOAT8:
+        _only("scale_form", scale_form, "product", f", as y is {kind.name}")
+        return _dynamic_quant_float8(x, smooth_scales=smooth_scales, group_index=group_index, dst_type=dst_type,
+                                     quant_mode=quant_mode, dst_type_max=dst_type_max, out=out)
+    _only("dst_type_max", dst_type_max, 0.0, f", as y is {kind.name}")
+    mode, made, number = _dynamic("dynamic_quant", x, kind, quant_mode, out)
     run(_native.dynamic_quant, x, smooth_scales, group_index, mode, form, *made, number)
     return returned(made, out)
+
+
+@names_operator
+def dynamic_quant_float8(
+    input: TensorLike,
+    *,
+    smooth_scales: Optional[TensorLike] = None,
+    group_index: Optional[TensorLike] = None,
+    dst_type: Any = "float8_e4m3fn",
+    quant_mode: str = "pertoken",
+    dst_type_max: float = 0.0,
+    out: Optional[Tuple[Out, Out]] = None,
+) -> Union[Tuple[np.ndarray, np.ndarray], Tuple[Out, Out]]:
+    """Quantises to 8-bit floats with scales found from the data, per row (token) or for the whole tensor.
+
+    npu_dynamic_quant() calls it for these types, as the Ascend 950 has them. Each step is one float32 operation; DMAX is
+    448 for float8_e4m3fn, 57344 for float8_e5m2, and dst_type_max or 32768 for hifloat8::
+
+        v = input                         (input * smooth_scales, unless None)
+        m = max(|v|)                      over the row, or the tensor; NaN if any v is
+        scale = m * (1 / DMAX)
+        y = sat(v / scale)                subnormal operands and quotients are zeros
+
+    Args:
+        input, smooth_scales, group_index, quant_mode: as for npu_dynamic_quant().
+        dst_type: float8_e4m3fn, float8_e5m2 or hifloat8.
+        dst_type_max: what the largest magnitude becomes in hifloat8; 0.0 means 32768. For the other types 0.0.
+        out: None, or the two arrays or tensors to write to.
+
+    Returns:
+        The two of out, or new arrays:
+        y: uint8, the codes of the type, of the shape of input.
+        scale: float32, per token of shape input.shape[:-1], per tensor [1].
+
+    >>> y, scale = dynamic_quant_float8(np.array([[0.5, -1.25, 3, 0]], np.float32), dst_type="hifloat8", dst_type_max=15)
+    >>> y
+    array([[ 18, 164,  47,   0]], dtype=uint8)
+    >>> scale
+    array([0.2], dtype=float32)
+    """
+    x = tensor("input", input)
+    kind = result_of("dynamic_quant_float8", "dst_type", dst_type)
+    mode, made, number = _dynamic("dynamic_quant_float8", x, kind, quant_mode, out)
+    run(_native.dynamic_quant_float8, x, smooth_scales, group_index, mode, dst_type_max, *made, number)
+    return returned(made, out)
+
+
+_dynamic_quant_float8 = inspect.unwrap(dynamic_quant_float8)  # whose refusals name the function that was called
 
 
 def _block(columns: Any, round_mode: Any, row_block_size: Any, dst_type_max: Any) -> int:
     """The columns of a block. The extension and the library say what is wrong with them."""
     _only("round_mode", round_mode, "rint")
     _only("row_block_size", row_block_size, 1)
-    _only("dst_type_max", dst_type_max, 0.0)
+    _only("dst_type_max", dst_type_max, 0.0, _NO_FLOAT8)
     try:
         return max(index(columns), 1)
     except TypeError:

@@ -236,10 +236,17 @@ _FLOAT32 = np.dtype(np.float32)
 @functools.lru_cache(maxsize=None)
 def _types_of(operator: str) -> Tuple[Results, str, str]:
     """What an operator's first result may be, the usual type, and the words of a message for the types."""
-    types = OPERATORS[operator].results[0].types
+    types = types_made(operator)
     kinds = (FLOATING if "float32" in types else REQUANTISED if "float16" in types else
              QUANTISED if "hifloat8" in types else INTEGERS)
     return kinds, types[0], listed(types)
+
+
+def types_made(operator: str) -> Tuple[str, ...]:
+    """The types of an operator's first result. torch_npu has one operator where the library has another for 8-bit
+    floats."""
+    operators = [OPERATORS[name] for name in (operator, f"{operator}_float8") if name in OPERATORS]
+    return tuple(name for each in operators for name in each.results[0].types)
 
 
 def result_of(operator: str, argument: str, dtype: Any, optional: bool = False) -> Result:
@@ -267,7 +274,7 @@ def outputs(operator: str, shape: Tuple[int, ...], kind: Result, out: Any, per_t
         names = listed([result.name for result in results]).replace(" or ", " and ")
         raise ArgumentTypeError(f"out: is {type(out).__name__}; expected a tuple of "
                                 f"{('two', 'three')[len(results) - 2]} arrays, {names}")
-    return (output(out[0], first, kind.dtype), *[output(one, others, _FLOAT32) for one in out[1:]])
+    return (output(codes_of(out[0], kind.name), first, kind.dtype), *[output(one, others, _FLOAT32) for one in out[1:]])
 
 
 def words_shape(scale: Tuple[int, ...], offset: Optional[Tuple[int, ...]]) -> Tuple[int, ...]:

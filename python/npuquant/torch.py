@@ -2,7 +2,7 @@
 """The operators on PyTorch's tensors; importing this module registers them with PyTorch as torch.ops.npuquant.
 
 The functions have torch_npu's names, arguments and results: int8, uint8 or int32, int32 words of eight int4 for
-quint4x2, int64 for words of scales and offsets. They read tensors in the CPU's memory where they are, with any strides.
+quint4x2, 8-bit floats (uint8 where PyTorch has no such type), int64 for words of scales and offsets. They read tensors in the CPU's memory where they are, with any strides.
 Results are new tensors without gradient. npuquant's functions of the same names say what is computed.
 
 Tracing (torch.compile, FakeTensor, make_fx, tensors on the device "meta") knows the operators by torch_npu's schemas.
@@ -105,6 +105,12 @@ def _torch_type(kind: Result) -> torch.dtype:
     return _stored("dtype", kind.name if kind.elements == 1 else TYPES[kind.name].stored)
 
 
+def _typed(y: Tensor, kind: Result) -> Tensor:
+    """A result as PyTorch's type: codes of 8-bit floats are made as uint8."""
+    stored = _torch_type(kind)
+    return y if y.dtype == stored else y.view(stored)
+
+
 def _packed(dtype: Any, div_mode: bool) -> Any:
     """int32 without div_mode means words of int4, as in the device's AscendQuantV3. With div_mode, the device takes
     PyTorch's numbers of 8-bit floats and not its own."""
@@ -170,17 +176,19 @@ def _quantize(input: Any, scales: Any, zero_points: Any, dtype: Any, axis: int =
               out: Any) -> Any:
     dtype = _packed(dtype, div_mode)
     y = _npu_quantize(input, scales, zero_points, dtype, axis, div_mode, out=out)
-    stored = _torch_type(_result("dtype", dtype, QUANTISED))
-    return y if y.dtype == stored else y.view(stored)
+    return _typed(y, _result("dtype", dtype, QUANTISED))
 
 
 def _dynamic_quant(input: Any, *, smooth_scales: Any = None, group_index: Any = None, dst_type: Any = None,
                    quant_mode: str = "pertoken", dst_type_max: float = 0.0, scale_form: Optional[str] = None,
                    out: Any) -> Any:
+    kind = None if dst_type is None else result_of("dynamic_quant", "dst_type", dst_type)
+    kind = kind if kind and kind.name in FLOAT8 else None
     if scale_form is None:  # with groups all versions of the device's software compute the inverse
-        scale_form = chosen.scale_form if group_index is None else "inverse"
-    return _npu_dynamic_quant(input, smooth_scales=smooth_scales, group_index=group_index, dst_type=dst_type,
-                              quant_mode=quant_mode, dst_type_max=dst_type_max, scale_form=scale_form, out=out)
+        scale_form = "product" if kind else chosen.scale_form if group_index is None else "inverse"
+    y, scale = _npu_dynamic_quant(input, smooth_scales=smooth_scales, group_index=group_index, dst_type=dst_type,
+                                  quant_mode=quant_mode, dst_type_max=dst_type_max, scale_form=scale_form, out=out)
+    return _typed(y, kind) if kind else y, scale
 
 
 def _quant_matmul(x1: np.ndarray, x2: np.ndarray, scale: np.ndarray, **others: Any) -> np.ndarray:

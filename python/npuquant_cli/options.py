@@ -67,6 +67,11 @@ OPERATORS = {
         "Finds the scale of each row, or of the tensor, from its largest magnitude; y = round(x * (127 / largest)), "
         "clamped to the result's type; 7 in place of 127 for quint4x2.",
         "dynamic-quant x.npy --smooth-scales smooth.npy -o y.npy --scale-output rows.npy"),
+    "dynamic-quant-float8": Operator(
+        "quantise to 8-bit floats with scales from the data (npu_dynamic_quant)",
+        "Finds the scale of each row, or of the tensor, from its largest magnitude: largest * (1 / 448), and y = x / "
+        "scale in the result's type; 57344 in place of 448 for float8_e5m2, 32768 or --dst-type-max for hifloat8.",
+        "dynamic-quant-float8 x.npy --dtype hifloat8 --dst-type-max 15 -o y.npy --scale-output rows.npy"),
     "dynamic-quant-asymmetric": Operator(
         "quantise with scales and offsets from the data (npu_dynamic_quant_asymmetric)",
         "Finds scale and offset of each row, or of the tensor, from its smallest and largest value; "
@@ -225,6 +230,8 @@ def _with_result(name: str, *types: str) -> AbstractSet[str]:
 
 
 ALL = frozenset(OPERATORS)
+#: These compute and compare only.
+UNDIAGNOSED = frozenset(name.replace("_", "-") for name in facts.UNDIAGNOSED)
 SCALES = _with_result("scale", "float32")
 OFFSETS = _with_result("offset", "float32")
 INTEGER_RESULTS = _with_result("y", "int8", "int32") | {"quant-matmul"}
@@ -262,15 +269,19 @@ HELPS = {
     "scale-form": "compute scales as largest * (1 / 127), as CANN 9.0 and later do, or as 1 / (127 / largest)",
     "block": "columns of a block; for quint4x2 a multiple of 8, unless a row has no more columns than N",
     "min-scale": "the smallest factor of x, so 1 / NUMBER is the largest scale; 0 sets no limit",
+    "dst-type-max": "what the largest magnitude becomes in hifloat8; 0 means 32768, and other types take no other",
     "rule": "dynamic_quant, swiglu (npu_swiglu_quant), add_rms_norm (npu_add_rms_norm_dynamic_quant), dequant_swiglu "
             "(npu_dequant_swiglu_quant), moe_routing (npu_moe_init_routing_v2 and _v3), moe_routing_8_5 (the same up to "
             "CANN 8.5) or grouped_swiglu (npu_grouped_matmul_swiglu_quant)",
+    "dynamic-quant dtype": "type of the result; uint8 is int8 plus 128; int4 is another name of quint4x2; "
+                           "dynamic-quant-float8 makes 8-bit floats",
     "quantize dtype": "type of the result: uint8 and int32 need --div-mode true, quint4x2 needs false; int4 is another "
                       "name of quint4x2; 8-bit floats are u1 in files",
     "trans-quant-param dtype": "type of the result; the bits are the same",
 }
 #: Kinds of options whose values are not some of few words, and the help's word for the value.
 KINDS = {"axis": (Kind.INTEGER, "N"), "block": (Kind.INTEGER, "N"), "min-scale": (Kind.FRACTION, "NUMBER"),
+         "dst-type-max": (Kind.FRACTION, "NUMBER"),
          "rule": (Kind.TEXT, "NAME")}
 
 
@@ -361,13 +372,13 @@ ROWS = (
         "how B has its elements, if another shape than A's does not tell"),
     Row(Kind.INTEGER, INTEGER_RESULTS | {"compare"}, "max-diff", "N",
         "how far an element of an integer result may be off", default="0", most=INT32_MAX),
-    Row(Kind.INTEGER, SCALES, "max-ulp", "N",
+    Row(Kind.INTEGER, SCALES - FLOAT_RESULTS, "max-ulp", "N",
         "how many float32 steps a scale or an offset may be off; NaN equals NaN", default="0", most=INT32_MAX),
     Row(Kind.INTEGER, FLOAT_RESULTS | {"compare"}, "max-ulp", "N",
         "how many steps of its type an element of a floating-point result may be off", default="0", most=INT32_MAX),
     Row(Kind.INTEGER, ALL | {"compare"}, "max-diffs", "N",
         "how many single differences of each comparison are shown; all are counted", default="10", most=INT64_MAX),
-    Row(Kind.FLAG, ALL, "admissible", None,
+    Row(Kind.FLAG, ALL - UNDIAGNOSED, "admissible", None,
         "exit with 0 also if the device's vector division can make all differences; only for quantize with --div-mode "
         "true, dynamic-quant, dynamic-block-quant, and row-quant except by grouped_swiglu"),
     Row(Kind.TEXT, ALL, "backend", "NAME",
@@ -616,7 +627,7 @@ def parser_of(mode: str, command: str, rows: Sequence[Row]) -> Parser:
 
 def takes(mode: str, operator: str) -> bool:
     """quant-matmul has no hard inputs of its own: the operator after the product has them."""
-    return (mode, operator) != ("hard-inputs", "quant-matmul")
+    return (mode, operator) != ("hard-inputs", "quant-matmul") and not (mode and operator in UNDIAGNOSED)
 
 
 def help_of_mode(mode: str) -> str:
@@ -659,6 +670,10 @@ def refusal(says: str, word: str, names: Sequence[str], otherwise: str) -> Comma
 
 def no_operator(word: str) -> CommandError:
     return refusal("there is no operator", word, list(OPERATORS), "; see npuquant --help")
+
+
+def undiagnosed(mode: str, operator: str) -> CommandError:
+    return CommandError(f"{mode}: not for {operator}, which has no diagnosis yet; npuquant {operator} --expect compares")
 
 
 def unexpected(command: str, word: str) -> CommandError:
@@ -750,6 +765,8 @@ def parse_command(mode: str, command: str, words: Sequence[str]) -> argparse.Nam
     given = vars(parser.parse_args([*options, "--", *files] if files else options))
     if "operator" in given and given["operator"] not in OPERATORS:
         raise no_operator(given["operator"])
+    if given.get("operator") in UNDIAGNOSED:
+        raise undiagnosed(command, given["operator"])
     if "help" in given:
         return answer(parser.format_help())
     check_complete(rows, given)
@@ -796,6 +813,8 @@ def parse_mode(mode: str, words: Sequence[str]) -> argparse.Namespace:
         return answer(help_of_mode(mode))
     if operator not in OPERATORS:
         raise no_operator(operator)
+    if operator in UNDIAGNOSED:
+        raise undiagnosed(mode, operator)
     if not takes(mode, operator):
         raise CommandError(f"{mode}: not for {operator}; expected the operator behind its sums, dequant or requant")
     return parse_command(mode, operator, rest)

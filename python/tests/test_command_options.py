@@ -32,7 +32,7 @@ PAIRS = [(mode, name) for mode in ("", *options.MODES) for name in options.OPERA
     (QUANTIZE, {
         "command": "quantize", "mode": "", "inputs": {"x": "x.npy", "scales": "s.npy"}, "outputs": {}, "expect": {},
         "bf16": set(), "type": {}, "without": set(), "at": [], "shape": None, "axis": None, "div_mode": True,
-        "round_mode": None, "quant_mode": None, "scale_form": None, "block": None, "min_scale": None, "dtype": "int8",
+        "round_mode": None, "quant_mode": None, "scale_form": None, "block": None, "min_scale": None, "dst_type_max": None, "dtype": "int8",
         "max_diff": 0, "max_ulp": 0, "max_diffs": 10, "admissible": False, "backend": None, "threads": 0,
         "repeat": 1, "quiet": False, "json": None, "seed": None, "run": None,
     }),

@@ -25,7 +25,7 @@ import numpy_operators as expected
 import pytest
 from calls import usual
 from npuquant import _library, _native
-from npuquant_facts.operators import OPERATORS, OPTIONS
+from npuquant_facts.operators import DIAGNOSED, OPTIONS
 from numpy_operators import f4
 
 PACKAGE = pathlib.Path(npuquant.__file__).parent
@@ -289,7 +289,7 @@ def test_header():
         "quant_mode": {"pertoken": values["PER_TOKEN"], "pertensor": values["PER_TENSOR"]},
         "scale_form": {"product": values["SCALE_PRODUCT"], "inverse": values["SCALE_INVERSE"]},
     }
-    assert f"#define NPUQ_MAX_NDIM {OPERATORS['quantize'].inputs[0].most}\n" in header
+    assert f"#define NPUQ_MAX_NDIM {DIAGNOSED['quantize'].inputs[0].most}\n" in header
     assert {number: name for number, name in _library._backends()} == {
         value: name[len("BACKEND_"):].lower() for name, value in values.items() if name.startswith("BACKEND_")
     }
@@ -379,9 +379,18 @@ def test_refusals(status, says, call, threads):
          lambda: npuquant.npu_dynamic_quant(X, quant_mode=None)),
         (ValueError, r"scale_form: is 'quotient'; expected 'product' or 'inverse' \[npu_\w+\]\Z",
          lambda: npuquant.npu_dynamic_quant(X, scale_form="quotient")),
-        (ValueError, r"dst_type_max: is 15; expected 0.0: others are for types of the series Ascend 950", lambda: npuquant.npu_dynamic_quant(X, dst_type_max=15)),
-        (ValueError, r"dst_type_max: is None; expected 0.0: others are for types of the series Ascend 950",
-         lambda: npuquant.npu_dynamic_quant(X, dst_type_max=None)),
+        (ValueError, r"dst_type_max: is 15; expected 0.0, as y is int8 \[npu_dynamic_quant\]\Z",
+         lambda: npuquant.npu_dynamic_quant(X, dst_type_max=15)),
+        (ValueError, r"dst_type_max: is None; expected 0.0, as y is uint8 \[npu_dynamic_quant\]\Z",
+         lambda: npuquant.npu_dynamic_quant(X, dst_type_max=None, dst_type="uint8")),
+        (TypeError, r"dst_type_max: is NoneType; expected a number \[npu_dynamic_quant\]\Z",
+         lambda: npuquant.npu_dynamic_quant(X, dst_type_max=None, dst_type="hifloat8")),
+        (ValueError, r"scale_form: is 'inverse'; expected 'product', as y is hifloat8 \[npu_dynamic_quant\]\Z",
+         lambda: npuquant.npu_dynamic_quant(X, scale_form="inverse", dst_type="hifloat8")),
+        (ValueError, r"dst_type_max: is 15; expected 0.0: others are for types of the series Ascend 950",
+         lambda: npuquant.npu_dynamic_quant_asymmetric(X, dst_type_max=15)),
+        (ValueError, r"x: has 1 dimension; expected 2 to 8 \[dynamic_quant_float8\]\Z",
+         lambda: npuquant.dynamic_quant_float8(X[0])),
         (ValueError, r"x: has 1 dimension; expected 2 to 8 \[npu_\w+\]\Z", lambda: npuquant.npu_dynamic_quant(X[0])),
         (ValueError, r"x: has 1 dimension; expected 2 to 8 \[npu_\w+\]\Z", lambda: npuquant.npu_dynamic_quant_asymmetric(X[0])),
         (ValueError, r"row_block_size: is 2; expected 1: npuquant implements no other \[npu_\w+\]\Z",
@@ -423,7 +432,7 @@ def test_arguments_of_the_wrong_kind(error, says, call):
     assert not isinstance(caught.value, npuquant.NpuquantError)
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("operator", DIAGNOSED)
 def test_an_array_is_no_option(operator):
     """And is not printed."""
     call = usual(operator)

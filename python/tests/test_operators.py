@@ -134,6 +134,8 @@ def as_destination(dtype):
 
 def call_package(name, inputs, options):
     """Calls a function of the package, with inputs in any layout and the type of the result in any of its spellings."""
+    if name == "dynamic_quant_float8":
+        name = choose(name, "npu_dynamic_quant")
     parameters = inspect.signature(getattr(PACKAGE, name)).parameters
     first, *others = inputs
     arguments = {next(iter(parameters)): inputs[first], **{other: inputs[other] for other in others}}
@@ -389,6 +391,21 @@ def test_casts_to_small_floats(dtype, backend):
         y = npuquant.npu_quantize(f4(values), np.ones(1, f4), None, dtype, 0 if div_mode else -1, div_mode)
         assert_same(y, np.frombuffer(bytes.fromhex(codes), np.uint8))
     assert_same(expected.to_small(f4(values), dtype), y)
+
+
+@pytest.mark.parametrize("row, dtype, most, scale, codes", [
+    ([2**-119, -2**-119, 2**-126, 0, -0.0], "float8_e4m3fn", 0, 0x00249249, "7E FE 7E 00 00"),
+    ([np.inf, 1, -1, -np.inf], "float8_e5m2", 0, 0x7F800000, "00 00 80 00"),
+    ([np.inf, 1, -1, -np.inf], "hifloat8", 15, 0x7F800000, "00 00 00 00"),
+    ([np.nan, 1, np.inf, -1], "float8_e4m3fn", 0, 0x7FC00000, "00 00 00 00"),
+    ([.5, -1.25, 3, 0, 2.75, -.375, 1.5, -2], "hifloat8", 15, 0x3E4CCCCE, "12 A4 2F 00 2E 8F 27 AA"),
+])
+def test_rows_to_small_floats(row, dtype, most, scale, codes):
+    """Special rows: scales below 2^-126, of which all or nothing is left, infinite ones and NaN; and a usual one."""
+    for quant_mode, shape in (("pertoken", (2,)), ("pertensor", (1,))):
+        got = npuquant.npu_dynamic_quant(f4([row] * 2), dst_type=dtype, dst_type_max=most, quant_mode=quant_mode)
+        y = np.frombuffer(bytes.fromhex(codes) * 2, np.uint8).reshape(2, -1)
+        assert_same(got, y, np.full(shape, scale, np.uint32).view(f4))
 
 
 def test_values_that_the_documentation_shows():

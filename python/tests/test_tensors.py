@@ -13,7 +13,7 @@ import npuquant
 import numpy_operators as expected
 import pytest
 from calls import usual
-from npuquant_facts.operators import OPERATORS
+from npuquant_facts.operators import DIAGNOSED
 from numpy_operators import as_dtype, f4
 
 ONE = np.ones(1, f4)
@@ -26,7 +26,7 @@ def quantize(x, scales=ONE, zero_points=None, dtype=np.int8, axis=-1):
 
 def each_tensor():
     """Of each operator each tensor: its operator and row, its name in the package, itself, and a call with another."""
-    for operator, facts in OPERATORS.items():
+    for operator, facts in DIAGNOSED.items():
         usual_call = usual(operator)
         for row, (name, array) in zip(facts.inputs, usual_call.inputs.items()):
             argument = usual_call.names[name]
@@ -158,10 +158,12 @@ def destinations():
         np.ones((1, 8), f4), ONE, None, dtype, -1, False)
     yield "output_dtype", "int8, float16, bfloat16, float32 or int32", functools.partial(
         npuquant.npu_quant_matmul, INT8, INT8, ONE)
-    for operator, facts in OPERATORS.items():
+    for operator, facts in DIAGNOSED.items():
         call = usual(operator)
         if operator != "quantize" and "dtype" in call.names:
             argument, types = call.names["dtype"], facts.results[0].types
+            if operator == "dynamic_quant":  # in torch_npu one operator makes all
+                types = *types, "float8_e4m3fn", "float8_e5m2", "hifloat8"
             others = {name: value for name, value in call.hard_call.items() if name != argument}
             yield argument, f"{', '.join(types[:-1])} or {types[-1]}", functools.partial(call.function, **others)
 

@@ -78,6 +78,7 @@ class OnTensors:
         if name == "dequant" and len(arguments) == 4 and rng.random() < 0.5:
             name = "npu_dequant_bias"
             keywords["output_dtype"] = keywords.pop("dtype")
+        name = name.replace("dynamic_quant_float8", "npu_dynamic_quant")  # which makes 8-bit floats, too
         function = getattr(operators, name)
 
         def converted(value):
@@ -148,6 +149,12 @@ def test_small_floats(div_mode):
             meta = operators.npu_quantize(x.to("meta"), scales.to("meta"), None, dtype, -1, div_mode)
             assert layout(meta) == layout(y)
         assert npuquant.diagnose(y, "npu_quantize", x, scales, None, name, -1, div_mode).verdict == "equal"
+        wanted, wanted_scale = npuquant.npu_dynamic_quant(x, dst_type=name)
+        for dtype in (*numbers, name, getattr(torch, name, name)):
+            y, scale = made = operators.npu_dynamic_quant(x, dst_type=dtype)
+            assert y.dtype == stored and (y.view(torch.uint8).numpy() == wanted).all()
+            assert (scale.numpy() == wanted_scale).all()
+            assert layout(operators.npu_dynamic_quant(x.to("meta"), dst_type=dtype)) == layout(made)
         for number in numbers[1:] if div_mode else ():
             for device in "cpu", "meta":
                 says = rf"\Adtype: is torch_npu.{name} \({number}\); expected {numbers[0]} \(torch.{name}\), as div_mode is"
@@ -169,7 +176,7 @@ def test_random_calls_in_a_context(monkeypatch, test, how):
 
 
 def calls(rows=5):
-    """Of each operator two, with most of the tensors that it takes: arguments and keywords."""
+    """Of each operator two or more, with most of the tensors that it takes: arguments and keywords."""
     generator = torch.Generator().manual_seed(rows)
     x, s = torch.randn(rows, 16, generator=generator), torch.rand(16, generator=generator) + 0.5
     per_row = torch.rand(rows, generator=generator)
@@ -187,7 +194,9 @@ def calls(rows=5):
                                          ((x.bfloat16(),), {"dst_type": 16, "quant_mode": "pertensor"})],
         "npu_dynamic_quant": [((x,), {"smooth_scales": x[:2], "group_index": ends, "scale_form": "inverse",
                                        "dst_type": torch.uint8}),
-                              ((x.half(),), {"dst_type": torch.quint4x2, "quant_mode": "pertensor"})],
+                              ((x.half(),), {"dst_type": torch.quint4x2, "quant_mode": "pertensor"}),
+                              ((x,), {"smooth_scales": x[:2], "group_index": ends, "dst_type": 290,
+                                      "dst_type_max": 15.0})],
         "npu_dynamic_block_quant": [((x,), {"col_block_size": 5, "min_scale": 50.0, "dst_type": torch.uint8}),
                                     ((x.bfloat16(),), {"dst_type": torch.quint4x2})],
         "npu_anti_quant": [((x1, s), {"offset": s, "dst_dtype": torch.bfloat16}),
@@ -202,7 +211,8 @@ def calls(rows=5):
     }
 
 
-each_call = pytest.mark.parametrize(("name", "number"), [(name, number) for name in calls() for number in range(2)])
+each_call = pytest.mark.parametrize(("name", "number"), [(name, number) for name, each in calls().items()
+                                                         for number in range(len(each))])
 
 
 def assert_equal(results, wanted):
@@ -553,8 +563,11 @@ def test_other_values_are_refused():
     for function in (operators.npu_dynamic_quant, operators.npu_dynamic_quant_asymmetric):
         with pytest.raises(ValueError, match=r"\Aquant_mode: is 'perchannel'; expected 'pertoken' or 'pertensor' \[\w+\]\Z"):
             function(x, quant_mode="perchannel")
-        with pytest.raises(ValueError, match=r"\Adst_type_max: is 6.0; expected 0.0: others are for types of"):
+        says = r"\Adst_type_max: is 6.0; expected 0.0(, as y is int8|: others are for types of)"
+        with pytest.raises(ValueError, match=says):
             function(x, dst_type_max=6.0)
+    with pytest.raises(ValueError, match=r"\Ascale_form: is 'inverse'; expected 'product', as y is hifloat8 \[\w+\]\Z"):
+        operators.npu_dynamic_quant(x, dst_type=290, scale_form="inverse")
     for device in ("cpu", "meta"):
         for name, value, only in (("row_block_size", 128, "1"), ("round_mode", "floor", "'rint'"),
                                   ("dst_type_max", 6.0, "0.0")):

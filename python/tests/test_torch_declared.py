@@ -364,8 +364,6 @@ def test_results_of_8_bit_floating_point(number):
         {23: 291, 24: 292}.get(number, number))
     x = t(3, 4, 256)
     calls = [
-        ("npu_dynamic_quant", [x], {"dst_type": number, "dst_type_max": 15.0}, [((3, 4, 256), stored), ((3, 4), f)]),
-        ("npu_dynamic_quant", [x], {"dst_type": number, "quant_mode": "pertensor"}, [((3, 4, 256), stored), ((1,), f)]),
         ("npu_dynamic_block_quant", [x], {"dst_type": number, "row_block_size": 3},
          [((3, 4, 256), stored), ((3, 2, 2), f)]),
         ("npu_quant_scatter", [t(2, 8, 4, dtype=i1), t(2, dtype=i4), t(2, 1, 4), t(4)], {"dst_type": number},
@@ -387,7 +385,7 @@ def test_results_of_8_bit_floating_point(number):
         assert described(getattr(stand_in, name)(*values, **keywords)) == results
 
 
-def test_npu_quantize_to_8_bit_floating_point_has_values():
+def test_operators_to_8_bit_floating_point_that_have_values():
     """In every mode of the stand-in, but with strict: devices of the series A2 and A3 do not have the types."""
     x, scales = t(2, 8, dtype=f) + 3.3, t(1, dtype=f) + 0.5
     for div_mode, number in itertools.product((True, False), (290, 23, 24)):
@@ -398,6 +396,19 @@ def test_npu_quantize_to_8_bit_floating_point_has_values():
         stand_in.install(strict=True)
         with pytest.raises(RuntimeError, match=r"\Adtype: is .*float8.*; expected int8.*; the device refuses it \(strict\)"):
             stand_in.npu_quantize(x, scales, None, number, -1, div_mode)
+    x = x.half()
+    for number, quant_mode in itertools.product((290, 291, 292, 23, 24), ("pertoken", "pertensor")):
+        keywords = {"dst_type": number, "quant_mode": quant_mode, "dst_type_max": 15.0 * (number == 290)}
+        wanted = operators.npu_dynamic_quant(x, **keywords)
+        for values in "exact", "zeros":
+            stand_in.install(values=values, scale_form="inverse")
+            for function in stand_in.npu_dynamic_quant, torch.ops.npu.npu_dynamic_quant:
+                made = function(x, **keywords)
+                assert torch.equal(made[0].view(u1), wanted[0].view(u1)) and torch.equal(made[1], wanted[1])
+                assert described(function(x.to("meta"), **keywords)) == described(made)
+        stand_in.install(strict=True)
+        with pytest.raises(RuntimeError, match=r"\Adst_type: is .*float8.*; expected int8 or quint4x2; the device refuses"):
+            stand_in.npu_dynamic_quant(x, **keywords)
 
 
 def test_what_selects_values_that_are_not_known():

@@ -886,6 +886,12 @@ def _dynamic_rules(a: Any) -> None:
     _of("group_index", a.group_index, "int32")
 
 
+def _symmetric_rules(a: Any) -> None:
+    _dynamic_rules(a)
+    name = _name("dst_type", a.dst_type, "int8")
+    _expect(name not in FLOAT8, "dst_type", f"is {name}; expected int8 or quint4x2")
+
+
 def _asymmetric_rules(a: Any) -> None:
     _dynamic_rules(a)
     _of("smooth_scales", a.smooth_scales, _type_of(a.input))
@@ -957,7 +963,7 @@ RULES: Dict[str, Callable[[Any], None]] = {
     "npu_anti_quant": _anti_quant_rules,
     "npu_trans_quant_param": _trans_quant_rules,
     "npu_dynamic_block_quant": _block_rules,
-    "npu_dynamic_quant": _dynamic_rules,
+    "npu_dynamic_quant": _symmetric_rules,
     "npu_dynamic_quant_asymmetric": _asymmetric_rules,
     "npu_group_quant": _group_rules,
     "npu_quant_matmul": _product_rules,
@@ -973,7 +979,7 @@ def _by_rules(rules: Callable[[Any], None], a: Any) -> None:
 
 
 #: Operators that make 8-bit floating point on the series Ascend 950, and not here.
-_TO_FLOAT8 = ("npu_dynamic_block_quant", "npu_dynamic_quant", "npu_quant_scatter")
+_TO_FLOAT8 = ("npu_dynamic_block_quant", "npu_quant_scatter")
 
 
 def float8_results(name: str, shapes: Callable[..., Any], values: Sequence[Any], keywords: Dict[str, Any],

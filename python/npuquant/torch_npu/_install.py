@@ -19,7 +19,7 @@ from npuquant_facts import operators as facts
 from .. import torch as operators
 from .._arguments import ArgumentTypeError, Refusal, listed
 from .._serving import unset as _unset
-from .._tensors import ON_DEVICE, result_type
+from .._tensors import ON_DEVICE, result_type, types_made
 from .._torch.arguments import UNDEFINED, quant_matmul_undefined
 from .._torch.chosen import VALUES, chosen
 from .._torch.registered import Operator, OperatorOnSelf, renamed
@@ -168,9 +168,11 @@ def declared(name: str) -> Any:
     return _declared.operator(name) if name in _declared.ROWS else None
 
 
-#: Operators whose dst_type may be uint8, as an extension. The stand-in refuses it, as the device.
-_UINT8 = [f"npu_{operator.name}" for operator in facts.OPERATORS.values()
-          if "SYMMETRIC" in operator.traits and "uint8" in operator.results[0].types]
+#: Operators whose dst_type may be uint8, as an extension, with their other types in words. The stand-in refuses it, as
+#: the device.
+_MADE_ON_DEVICE = {f"npu_{operator.name}": listed([name for name in types_made(operator.name) if name != "uint8"])
+                   for operator in facts.OPERATORS.values()
+                   if "SYMMETRIC" in operator.traits and "uint8" in operator.results[0].types}
 #: Operators whose arguments only strict checks: without strict a call costs no more.
 _BY_RULES = ("npu_anti_quant", "npu_dynamic_quant_asymmetric", "npu_group_quant", "npu_quant_scatter", "npu_quantize",
              "npu_trans_quant_param")
@@ -198,9 +200,9 @@ class _OperatorOfDevice(Operator):
     def _call(*args: Any, **keywords: Any) -> Any:
         self, args = args[0], args[1:]
         name = self.__name__
-        if name in _UINT8 and isinstance(keywords.get("dst_type"), (int, torch.dtype)):
+        if name in _MADE_ON_DEVICE and isinstance(keywords.get("dst_type"), (int, torch.dtype)):
             try:
-                result_type("dst_type", keywords["dst_type"], ON_DEVICE, "int8 or quint4x2")
+                result_type("dst_type", keywords["dst_type"], ON_DEVICE, _MADE_ON_DEVICE[name])
             except ArgumentTypeError as error:
                 if error.float8 is None:  # of these the operator has shapes
                     raise
@@ -226,7 +228,7 @@ class _OperatorOnSelfOfDevice(_OperatorOfDevice):
 def operator_of_device(name: str) -> Any:
     """An operator of torch.ops.npuquant, or another with the same overloads that takes the device's arguments."""
     operator = getattr(torch.ops.npuquant, name)
-    if name not in (*_UINT8, *_BY_RULES, "npu_quant_matmul"):
+    if name not in (*_MADE_ON_DEVICE, *_BY_RULES, "npu_quant_matmul"):
         return operator
     operator.default  # PyTorch makes it at the first use: it is to be the same in both
     beside: Any = object.__new__(type(operator) if name in _BY_RULES else _OperatorOfDevice)
