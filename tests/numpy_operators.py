@@ -51,13 +51,18 @@ def small_value(dtype, code):
 SMALL = {"float8_e4m3fn": 0x7E, "float8_e5m2": 0x7B, "hifloat8": 0x6E}
 
 
-def to_small(t, dtype):
-    """The nearest code. Of two, the even one of e4m3fn and e5m2, and the larger value of hifloat8. What is beyond the
-    largest value becomes that, and NaN 0. A negative value keeps its sign where it becomes 0, except in hifloat8."""
+def small_values(dtype):
+    """The finite values from 0 on, in their order, and their codes."""
     codes = [code for code in range(128) if code <= SMALL[dtype] or (dtype == "hifloat8" and code != 0x6F)]
     values = np.array([small_value(dtype, code) for code in codes])
     order = np.argsort(values)
-    values, codes = values[order], np.array(codes, np.uint8)[order]
+    return values[order], np.array(codes, np.uint8)[order]
+
+
+def to_small(t, dtype):
+    """The nearest code. Of two, the even one of e4m3fn and e5m2, and the larger value of hifloat8. What is beyond the
+    largest value becomes that, and NaN 0. A negative value keeps its sign where it becomes 0, except in hifloat8."""
+    values, codes = small_values(dtype)
     size = np.minimum(np.abs(np.nan_to_num(t.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)), values[-1])
     above = np.searchsorted(values, size)
     below = np.maximum(above - 1, 0)

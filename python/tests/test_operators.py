@@ -384,13 +384,43 @@ CASTS = {
 CASTS["float8_e5m2"] = CASTS["float8_e4m3fn"][0], "5F 5F 5F DF 7B 7B FB 00 00 80 18 14 14 1A 4C 4C 4D CC CD 18 32 B5 35"
 
 
+def near_small_floats(dtype):
+    """Each value, the middle of each two, half a step beyond the last, and the floats beside these; the ends of float32.
+    With either sign."""
+    values, _ = expected.small_values(dtype)
+    values = np.append(values, 2 * values[-1] - values[-2])
+    exact = f4([*values, *(values[:-1] + values[1:]) / 2])
+    ends = np.array([1, 0x7FFFFF, 0x800000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FC00000], np.uint32).view(f4)
+    x = np.concatenate([exact, np.nextafter(exact, f4(np.inf)), np.nextafter(exact, -f4(np.inf)), ends])
+    return np.concatenate([x, -x])
+
+
+def cast_to_small_floats(x, dtype):
+    """By either formula, whose scale is 1."""
+    divided = npuquant.npu_quantize(x, np.ones(1, f4), None, dtype, 0)
+    assert_same(npuquant.npu_quantize(x, np.ones(1, f4), None, dtype, -1, False), divided)
+    return divided
+
+
 @pytest.mark.parametrize("dtype", CASTS)
 def test_casts_to_small_floats(dtype, backend):
     values, codes = CASTS[dtype]
-    for div_mode in False, True:
-        y = npuquant.npu_quantize(f4(values), np.ones(1, f4), None, dtype, 0 if div_mode else -1, div_mode)
-        assert_same(y, np.frombuffer(bytes.fromhex(codes), np.uint8))
-    assert_same(expected.to_small(f4(values), dtype), y)
+    assert_same(cast_to_small_floats(f4(values), dtype), np.frombuffer(bytes.fromhex(codes), np.uint8))
+    values, codes = expected.small_values(dtype)
+    assert_same(cast_to_small_floats(f4(values), dtype), codes)
+    x = near_small_floats(dtype)
+    assert_same(cast_to_small_floats(x, dtype), expected.to_small(x, dtype))
+
+
+@pytest.mark.parametrize(("dtype", "name"), [("float8_e4m3fn", "e4m3"), ("float8_e5m2", "e5m2")])
+def test_casts_to_small_floats_are_those_of_gfloat(dtype, name):
+    """Which keeps NaN, and has no hifloat8."""
+    gfloat = pytest.importorskip("gfloat", reason="no gfloat (Debian 13: python3-gfloat)")
+    form = getattr(pytest.importorskip("gfloat.formats"), f"format_info_ocp_{name}")
+    x = near_small_floats(dtype)
+    x = x[~np.isnan(x)]
+    codes = [gfloat.encode_float(form, gfloat.round_float(form, value, sat=True)) for value in x.tolist()]
+    assert_same(cast_to_small_floats(x, dtype), np.uint8(codes))
 
 
 @pytest.mark.parametrize("row, dtype, most, scale, codes", [
