@@ -483,7 +483,11 @@ def test_refusals_name_the_argument(name, number):
                  (torch.quantize_per_tensor(torch.ones(2, 3), 0.1, 0, torch.qint8), "qint8, strided, on cpu")]
         if hasattr(torch, "uint16"):
             wrong += [(value.to(torch.uint16), "uint16, strided, on cpu"),
-                      (value.float().to(torch.float8_e5m2), "float8_e5m2, strided, on cpu")]
+                      (value.float().to(torch.float8_e5m2fnuz), "float8_e5m2fnuz, strided, on cpu")]
+            of_python = name in ("npu_quant_matmul", "npu_quant_scatter")  # the library says it of others
+            says = "is float8_e5m2, strided, on cpu, which" if of_python else "dtype is FLOAT8_E5M2;"
+            with pytest.raises(RuntimeError, match=rf"\b({shown}|x): {says} "):
+                call(value.float().to(torch.float8_e5m2))
         for other, found in wrong:
             missing = "" if "sparse" in found or "uint16" in found else ", which npuquant does not implement"
             what = "a strided tensor in the CPU's memory" if "sparse" in found else ""
