@@ -175,13 +175,23 @@ static size_t count_changes(const test_view *view, const unsigned char *before)
     return changes;
 }
 
+/* Rows that no unit divides: those of blocks, or all of a matrix, where several end with shorter blocks. */
+static size_t count_indivisible_rows(const test_drawing *d)
+{
+    const int64_t rows = d->ndim > 1 ? d->shape[d->ndim - 2] : 1;
+    const int64_t block = d->call.row_block < rows ? d->call.row_block : rows;
+    const bool of_blocks = test_has_option(d->call.op, OPTION_ROW_BLOCK) && rows > 0;
+
+    return !of_blocks ? 1 : (size_t)(rows % block == 0 || test_count(d->ndim - 2, d->shape) == 1 ? block : rows);
+}
+
 /* In random order. y shows that no unit writes more than a unit may have: few bytes stay the same. */
 static void one_unit_after_the_other(const trial *t, npuq_call *prepared)
 {
     const test_drawing *d = &t->d;
     const size_t elements = test_count(d->ndim, d->shape);
     const bool whole_rows = test_is_output(d->call.op, SCALE) || test_is_output(d->call.op, MIN);
-    const size_t row = whole_rows ? (size_t)d->shape[d->ndim - 1] : 1;
+    const size_t row = whole_rows ? count_indivisible_rows(d) * (size_t)d->shape[d->ndim - 1] : 1;
     const size_t most = row > 4096 ? row : 4096; /* elements of a unit */
     const test_view *y = &d->views[Y];
 
