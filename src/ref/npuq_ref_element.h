@@ -515,7 +515,7 @@ static inline float npuq_ref_quotient(float x, float s, npuq_ref_dtype y_dtype)
     const double a = (double)npuq_ref_flush(x);
     const double b = (double)npuq_ref_flush(s);
     const float quotient = npuq_ref_div((float)a, (float)b);
-    const bool vanishes = (a < 0 ? -a : a) < (b < 0 ? -b : b) * 0x1p-126; /* exact, in binary64 */
+    const bool vanishes = (a < 0 ? -a : a) < (b < 0 ? -b : b) * (double)npuq_ref_power(-126); /* exact, in binary64 */
 
     return vanishes ? npuq_ref_from_bits(npuq_ref_to_bits(quotient) & 0x80000000u) : quotient;
 }
