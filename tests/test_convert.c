@@ -548,79 +548,437 @@ static void test_small_blocks(void **unused)
     }
 }
 
-/* Groups of the examples of microscaling whose scale is given: the product with 2^(127 - scale), rounded to bfloat16
- * unless x is wider, becomes codes, and codes of 4 bits pairs. */
-static void test_small_groups(void **unused)
+/* ---- microscaling ----------------------------------------------------------------------------------------------- */
+
+#define F32  NPUQ_REF_FLOAT32
+#define F16  NPUQ_REF_FLOAT16
+#define BF16 NPUQ_REF_BFLOAT16
+#define E4M3 NPUQ_REF_FLOAT8_E4M3FN
+#define E5M2 NPUQ_REF_FLOAT8_E5M2
+#define E2M1 NPUQ_REF_FLOAT4_E2M1
+#define E1M2 NPUQ_REF_FLOAT4_E1M2
+
+/* The examples of the definition, as it gives them. Of x and codes, | begins the next group of 32, and zeros that
+ * follow are left out; # begins a pattern of the type, and another number is rounded to it. */
+enum { LAST = 1, OTHER = 2, ANY = 3 }; /* axes */
+
+#define OPTIONS(how, number, rule, most, bound)                                                                        \
+    {                                                                                                                  \
+        .rounding = NPUQ_REF_##how, .scale_algorithm = (number), .small_groups = NPUQ_REF_RULE_##rule,                 \
+        .dst_type_max = (most), .max_low_bound = (bound)                                                               \
+    }
+#define X1 "0.5 -1.25 3 0 2.75 -0.375 1.5 -2"
+#define X2 "3.75 -1.25 3 -0 2.75 -.375 1.5 -2 .0625 -.03125 .1171875 .4375 1.0625 -3.5 1.125 .3125"
+#define X3                                                                                                             \
+    "6 .25 .75 1.25 1.75 2.5 3.5 5 -.25 -.75 -1.25 -1.75 -2.5 -3.5 -5 -6 .125 -.125 .375 -.375 0 -0 4 -4 7 -7 7.5 1 "  \
+    "2 3 .5 1.5"
+#define Y3_OF_6 "05 11 22 44 98 A9 CA DC 80 80 80 C4 E6 16 32 20"
+#define Y3_OF_8 "07 22 44 66 A8 CA EC FE 80 91 80 E6 F7 27 54 31"
+#define X4      "1.75 .125 .375 .625 .875 -.125 -.375 -.625 -.875 1 -1 1.5 -1.5 .0625 -.0625 0"
+#define X5                                                                                                             \
+    "inf 1 -1 | nan 1 -1 | 0 -0 | 0x1p-119 -0x1p-119 0x1p-126 | 0x1p-118 -0x1p-119 0x1p-126 | #7F7F -1 1e30 -1e30"
+#define X6 "0x1p-24 0x3p-24 -0x5p-24 0x1p-14 -0x7p-17 0x1p-15"
+#define X9 "0x1p-119 -0x1p-119 0x1p-126"
+static const struct {
+    const char *name;
+    int axes;
+    npuq_ref_dtype x_dtype;
+    npuq_ref_dtype y_dtype;
+    npuq_ref_mx options;
+    const char *x;
+    const char *scales;
+    const char *codes;
+} mx_examples[] = {
+    {"M1", ANY, BF16, E4M3, OPTIONS(RINT, 0, S, 0, 0), X1, "78", "68 F2 7C 00 7B E4 74 F8"},
+    {"M1", ANY, BF16, E5M2, OPTIONS(RINT, 0, S, 0, 0), X1, "71", "70 F5 7A 00 7A EE 76 F8"},
+    {"M2", ANY, BF16, E4M3, OPTIONS(RINT, 0, S, 0, 0), X2, "78", "7E F2 7C 80 7B E4 74 F8 50 C8 57 66 70 FE 71 62"},
+    {"M2", ANY, BF16, E4M3, OPTIONS(RINT, 1, S, 0, 0), X2, "79", "77 EA 74 80 73 DC 6C F0 48 C0 4F 5E 68 F6 69 5A"},
+    {"M3 rint", ANY, BF16, E2M1, OPTIONS(RINT, 0, S, 0, 0), X3, "7F", Y3_OF_8},
+    {"M3 round", ANY, BF16, E2M1, OPTIONS(ROUND, 0, S, 0, 0), X3, "7F",
+     "17 32 54 76 A9 CB ED FF 80 91 80 E6 F7 27 54 31"},
+    {"M3 floor", ANY, BF16, E2M1, OPTIONS(FLOOR, 0, S, 0, 0), X3, "7F",
+     "07 21 43 65 A9 CB ED FF 90 90 80 E6 F7 27 54 31"},
+    {"M3 0", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 0, 0), X3, "80", Y3_OF_6},
+    {"M3 6", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 6, 0), X3, "80", Y3_OF_6},
+    {"M3 7", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 7, 0), X3, "80", Y3_OF_6},
+    {"M3 8", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 8, 0), X3, "7F", Y3_OF_8},
+    {"M4 rint", ANY, BF16, E1M2, OPTIONS(RINT, 0, S, 0, 0), X4, "7F", "07 22 84 AA 4C 6C 0E 08"},
+    {"M4 round", ANY, BF16, E1M2, OPTIONS(ROUND, 0, S, 0, 0), X4, "7F", "17 32 94 BA 4C 6C 0E 08"},
+    {"M4 floor", ANY, BF16, E1M2, OPTIONS(FLOOR, 0, S, 0, 0), X4, "7F", "07 21 93 BA 4C 6C 0E 09"},
+    {"M5", ANY, BF16, E4M3, OPTIONS(RINT, 0, S, 0, 0), X5, "FF FF 00 00 01 F6",
+     "||00 80|00 80 00|78 F0 38|7E 80 00 80"},
+    {"M5", ANY, BF16, E4M3, OPTIONS(RINT, 1, S, 0, 0), X5, "FF FF 00 00 01 F7",
+     "||00 80|78 F8 40|78 F0 38|78 80 00 80"},
+    {"M5", ANY, BF16, E2M1, OPTIONS(RINT, 0, S, 0, 0), X5, "FF FF 00 06 07 FC", "||80|E6|C6|87 80"},
+    {"M6", ANY, F16, E4M3, OPTIONS(RINT, 0, S, 0, 0), X6, "69", "28 34 BA 78 F6 70"},
+    {"M6", ANY, F16, E5M2, OPTIONS(RINT, 0, S, 0, 0), X6, "62", "50 56 D9 78 F7 74"},
+    {"M6", ANY, F16, E2M1, OPTIONS(RINT, 0, S, 0, 0), X6, "6F", "00 68 4E"},
+    {"M7", LAST, F32, E2M1, OPTIONS(RINT, 2, S, 0, 0), "#3FC08001 #3F800000", "7D", "67"},
+    {"M7", OTHER, F32, E2M1, OPTIONS(RINT, 2, S, 0, 0), "#3FC08001 #3F800000", "7E", "45"},
+    {"M8", ANY, F32, E4M3, OPTIONS(RINT, 1, S, 0, 1), "1e-3 -5e-4", "77", "28 A0"},
+    {"M9 rule S", ANY, BF16, E4M3, OPTIONS(RINT, 0, S, 0, 0), X9, "00", "00 80 00"},
+    {"M9 rule E", ANY, BF16, E4M3, OPTIONS(RINT, 0, E, 0, 0), X9, "00", "78 F8 40"},
+    {"0", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 0, 0), "3.5 -1 .75 .25", "7F", "A6 02"},
+    {"6", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 6, 0), "3.5 -1 .75 .25", "7F", "A6 02"},
+    {"7", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 7, 0), "3.5 -1 .75 .25", "7E", "C7 13"},
+    {"8", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 8, 0), "9 -4.5 2.25 1", "80", "C6 12"},
+    {"9", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 9, 0), "9 -4.5 2.25 1", "7F", "E7 24"},
+    {"10", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 10, 0), "9 -4.5 2.25 1", "7F", "E7 24"},
+    {"12", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 12, 0), "9 -4.5 2.25 1", "7F", "E7 24"},
+    {"half to even", ANY, F16, E2M1, OPTIONS(RINT, 2, S, 0, 0), "#3E04 #3C00", "7D", "67"},
+    {"half to even", ANY, F16, E2M1, OPTIONS(RINT, 2, S, 0, 0), "#3E05 #3C00", "7E", "45"},
+    {"infinite half", LAST, F32, E2M1, OPTIONS(RINT, 2, S, 0, 0), "#7F7FFFFF #FF000000", "FD", "C6"},
+    {"infinite half", OTHER, F32, E2M1, OPTIONS(RINT, 2, S, 0, 0), "#7F7FFFFF #FF000000", "FF", ""},
+    {"rule S", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 0, 0), "#00FF #8040", "00", "80"},
+    {"rule E", ANY, BF16, E2M1, OPTIONS(RINT, 2, E, 0, 0), "#00FF #8040", "00", "A6"},
+    {"rule S", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 0, 0), "#0140 #80FF", "00", "80"},
+    {"rule E", ANY, BF16, E2M1, OPTIONS(RINT, 2, E, 0, 0), "#0140 #80FF", "00", "E7"},
+    {"rule S", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 0, 0), "#0141 #80FF", "01", "C5"},
+    {"rule E", ANY, BF16, E2M1, OPTIONS(RINT, 2, E, 0, 0), "#0141 #80FF", "01", "C5"},
+    {"subnormal t", ANY, F32, E4M3, OPTIONS(RINT, 1, S, 0, 0), "#04600001 #83E00001", "00", "7E F6"},
+    {"subnormal t", ANY, F32, E4M3, OPTIONS(RINT, 1, S, 0, 0), "#04600002 #83E00002", "01", "76 EE"},
+    {"subnormal t", ANY, F32, E5M2, OPTIONS(RINT, 1, S, 0, 0), "#07E00001 #87600001", "00", "7B F7"},
+    {"subnormal t", ANY, F32, E5M2, OPTIONS(RINT, 1, S, 0, 0), "#07E00002 #87600002", "01", "77 F3"},
+    {"subnormal t", ANY, F32, E2M1, OPTIONS(RINT, 2, S, 9, 0), "#01D80000 #81800000", "00", "F7"},
+    {"zeros", ANY, F32, E4M3, OPTIONS(RINT, 1, S, 0, 1), "0 -0", "00", "00 80"},
+    {"ends", ANY, BF16, E4M3, OPTIONS(RINT, 1, S, 0, 0), "448 -1", "7F", "7E B8"},
+    {"ends", ANY, BF16, E4M3, OPTIONS(RINT, 1, S, 0, 0), "450 -1", "80", "76 B0"},
+    {"ends", ANY, BF16, E5M2, OPTIONS(RINT, 1, S, 0, 0), "57344 -1", "7F", "7B BC"},
+    {"ends", ANY, BF16, E5M2, OPTIONS(RINT, 1, S, 0, 0), "57600 -1", "80", "77 B8"},
+    {"product", ANY, BF16, E1M2, OPTIONS(FLOOR, 0, S, 0, 0), "#7F7F #BB80 #BF80 #8001", "FE", "87 89"},
+    {"product", ANY, F32, E1M2, OPTIONS(FLOOR, 0, S, 0, 0), "#7F7F0000 #BB800000 #BF800000 #80010000", "FE", "97 89"},
+    {"f32 rule S", ANY, F32, E4M3, OPTIONS(RINT, 0, S, 0, 0), "#007FFFFF #80400000", "00", "00 80"},
+    {"f32 rule E", ANY, F32, E4M3, OPTIONS(RINT, 0, E, 0, 0), "#007FFFFF #80400000", "00", "00 80"},
+    {"f32 1", ANY, F32, E4M3, OPTIONS(RINT, 1, S, 0, 0), "#007FFFFF #80400000", "00", "40 B8"},
+    {"rule S", ANY, BF16, E2M1, OPTIONS(RINT, 0, S, 0, 0), "#0040 #8020", "00", "80"},
+    {"rule E", ANY, BF16, E2M1, OPTIONS(RINT, 0, E, 0, 0), "#0040 #8020", "00", "80"},
+    {"rule N", ANY, BF16, E2M1, OPTIONS(RINT, 0, N, 0, 0), "#0040 #8020", "00", "92"},
+};
+
+static bool is_nibble(npuq_ref_dtype dtype)
 {
-#define A .5f, -1.25f, 3, 0, 2.75f, -.375f, 1.5f, -2
-#define B                                                                                                              \
-    3.75f, -1.25f, 3, -0.0f, 2.75f, -.375f, 1.5f, -2, .0625f, -.03125f, .1171875f, .4375f, 1.0625f, -3.5f, 1.125f,     \
-        .3125f
-#define T                                                                                                              \
-    6, .25f, .75f, 1.25f, 1.75f, 2.5f, 3.5f, 5, -.25f, -.75f, -1.25f, -1.75f, -2.5f, -3.5f, -5, -6, .125f, -.125f,     \
-        .375f, -.375f, 0, -0.0f, 4, -4, 7, -7, 7.5f, 1, 2, 3, .5f, 1.5f
-#define M4     1.75f, .125f, .375f, .625f, .875f, -.125f, -.375f, -.625f, -.875f, 1, -1, 1.5f, -1.5f, .0625f, -.0625f, 0
-#define M5     0x1.FEp127f, -1, 1e30f, -1e30f
-#define LIMITS 0x1.FEp127f, -0x1p-8f, -1, -0x1p-133f
-    static const struct {
-        npuq_ref_dtype dtype;
-        npuq_ref_rounding rounding;
-        bool is_wide;
-        int scale;
-        float x[32];
-        const char *codes;
-    } groups[] = {
-        {NPUQ_REF_FLOAT8_E4M3FN, NPUQ_REF_RINT, false, 0x78, {A}, "68 F2 7C 00 7B E4 74 F8"},
-        {NPUQ_REF_FLOAT8_E5M2, NPUQ_REF_RINT, false, 0x71, {A}, "70 F5 7A 00 7A EE 76 F8"},
-        {NPUQ_REF_FLOAT8_E4M3FN, NPUQ_REF_RINT, false, 0x78, {B}, "7E F2 7C 80 7B E4 74 F8 50 C8 57 66 70 FE 71 62"},
-        {NPUQ_REF_FLOAT8_E4M3FN, NPUQ_REF_RINT, false, 0x79, {B}, "77 EA 74 80 73 DC 6C F0 48 C0 4F 5E 68 F6 69 5A"},
-        {NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_RINT, false, 0x7F, {T}, "07 22 44 66 A8 CA EC FE 80 91 80 E6 F7 27 54 31"},
-        {NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_ROUND, false, 0x7F, {T}, "17 32 54 76 A9 CB ED FF 80 91 80 E6 F7 27 54 31"},
-        {NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_FLOOR, false, 0x7F, {T}, "07 21 43 65 A9 CB ED FF 90 90 80 E6 F7 27 54 31"},
-        {NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_RINT, false, 0x80, {T}, "05 11 22 44 98 A9 CA DC 80 80 80 C4 E6 16 32 20"},
-        {NPUQ_REF_FLOAT4_E1M2, NPUQ_REF_RINT, false, 0x7F, {M4}, "07 22 84 AA 4C 6C 0E 08"},
-        {NPUQ_REF_FLOAT4_E1M2, NPUQ_REF_ROUND, false, 0x7F, {M4}, "17 32 94 BA 4C 6C 0E 08"},
-        {NPUQ_REF_FLOAT4_E1M2, NPUQ_REF_FLOOR, false, 0x7F, {M4}, "07 21 93 BA 4C 6C 0E 09"},
-        {NPUQ_REF_FLOAT8_E4M3FN, NPUQ_REF_RINT, false, 0x01, {0x1p-118f, -0x1p-119f, 0x1p-126f}, "78 F0 38"},
-        {NPUQ_REF_FLOAT8_E4M3FN, NPUQ_REF_RINT, false, 0xF6, {M5}, "7E 80 00 80"},
-        {NPUQ_REF_FLOAT8_E4M3FN, NPUQ_REF_RINT, false, 0xF7, {M5}, "78 80 00 80"},
-        {NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_RINT, false, 0x06, {0x1p-119f, -0x1p-119f, 0x1p-126f}, "E6"},
-        {NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_RINT, false, 0x07, {0x1p-118f, -0x1p-119f, 0x1p-126f}, "C6"},
-        {NPUQ_REF_FLOAT4_E2M1, NPUQ_REF_RINT, false, 0xFC, {M5}, "87 80"},
-        {NPUQ_REF_FLOAT4_E1M2, NPUQ_REF_FLOOR, false, 0xFE, {LIMITS}, "87 89"},
-        {NPUQ_REF_FLOAT4_E1M2, NPUQ_REF_FLOOR, true, 0xFE, {LIMITS}, "97 89"},
-    };
-#undef A
-#undef B
-#undef T
-#undef M4
-#undef M5
-#undef LIMITS
+    return dtype == E2M1 || dtype == E1M2;
+}
+
+/* The patterns or codes, one an element, and their number without the zeros left out. */
+static size_t read_elements(const char *text, npuq_ref_dtype dtype, uint32_t *elements)
+{
+    size_t n = 0;
+
+    for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
+        const bool is_pattern = *text == '#' || !(dtype == F32 || dtype == F16 || dtype == BF16);
+        char *end = NULL;
+
+        if (*text == '|') {
+            n = (n / 32 + 1) * 32;
+            text++;
+            continue;
+        }
+        if (is_pattern) {
+            elements[n] = (uint32_t)strtoul(text + (*text == '#'), &end, 16);
+        } else {
+            const float value = strtof(text, &end);
+            elements[n] = dtype == F32   ? npuq_ref_to_bits(value)
+                          : dtype == F16 ? npuq_ref_to_float16(value)
+                                         : npuq_ref_to_bfloat16(value);
+        }
+        text = end;
+        n++;
+        if (is_nibble(dtype)) {
+            elements[n] = elements[n - 1] >> 4;
+            elements[n - 1] &= 0xF;
+            n++;
+        }
+    }
+    return n;
+}
+
+static void put_pattern(void *x, npuq_ref_dtype dtype, size_t i, uint32_t pattern)
+{
+    if (dtype == F32) {
+        ((uint32_t *)x)[i] = pattern;
+    } else {
+        ((uint16_t *)x)[i] = (uint16_t)pattern;
+    }
+}
+
+static unsigned code_at(const uint8_t *y, npuq_ref_dtype dtype, size_t i)
+{
+    return is_nibble(dtype) ? npuq_ref_nibble(y, i) : y[i];
+}
+
+/* Each group is in each of the columns, and all are there twice, one after the other. */
+static void check_mx_example(size_t e, size_t columns, bool is_short, bool counts_from_end, bool is_wide)
+{
+    enum { MOST = 6 * 32 };
+    const npuq_ref_dtype x_dtype = mx_examples[e].x_dtype;
+    const npuq_ref_dtype y_dtype = mx_examples[e].y_dtype;
+    uint32_t patterns[MOST] = {0};
+    uint32_t codes[MOST] = {0};
+    uint32_t scales[MOST] = {0};
+    uint32_t x[2 * MOST * 2];
+    uint8_t y[2 * MOST * 2 + 1];
+    uint8_t mxscale[2 * 3 * 2 * 2 + 1];
+    float back[2 * MOST * 2];
+    const size_t last = read_elements(mx_examples[e].x, x_dtype, patterns);
+    const size_t groups = read_elements(mx_examples[e].scales, NPUQ_REF_FLOAT8_E8M0, scales);
+    const size_t block = groups == 1 && is_wide ? 64 : 32;
+    const size_t pairs = (groups + 1) / 2;
+    const size_t n = is_short ? (last + 1) / 2 * 2 : block * groups;
+    const size_t shape[] = {2, n, columns};
+    const int ndim = columns == 1 ? 2 : 3;
+    const int axis = counts_from_end ? 1 - ndim : 1;
+    npuq_ref_mx options = mx_examples[e].options;
+
+    options.block = block == 32 ? 0 : block;
+    (void)read_elements(mx_examples[e].codes, y_dtype, codes);
+    for (size_t i = 0; i < 2 * n * columns; i++) {
+        put_pattern(x, x_dtype, i, patterns[i / columns % n]);
+    }
+    memset(y, 0xA5, sizeof y);
+    memset(mxscale, 0xA5, sizeof mxscale);
+    npuq_ref_dynamic_mx_quant(x, x_dtype, shape, ndim, axis, &options, y, y_dtype, mxscale);
+    npuq_ref_anti_mx_quant(y, y_dtype, shape, ndim, mxscale, axis, &options, back, F32);
+    for (size_t i = 0; i < 2 * pairs * columns * 2; i++) {
+        const uint32_t expected = scales[i / 2 / columns % pairs * 2 + i % 2];
+
+        if (mxscale[i] != expected) {
+            fail_msg("%s, row %zu: scale %zu is %02X, not %02X", mx_examples[e].name, e, i, mxscale[i], expected);
+        }
+    }
+    for (size_t i = 0; i < 2 * n * columns; i++) {
+        const size_t c = i / columns % n;
+        const uint32_t scale = scales[c / block];
+        const double value = ldexp((double)npuq_ref_small_float(y_dtype, (uint8_t)codes[c]), (int)scale - 127);
+        const unsigned got = code_at(y, y_dtype, i);
+
+        if (got != codes[c]) {
+            fail_msg("%s, row %zu: code %zu is %02X, not %02X", mx_examples[e].name, e, i, got, codes[c]);
+        }
+        assert_same_bits(back[i], scale == 0xFF ? npuq_ref_from_bits(0x7FC00000u) : (float)value);
+    }
+    assert_int_equal(y[2 * n * columns / (is_nibble(y_dtype) ? 2 : 1)], 0xA5);
+    assert_int_equal(mxscale[2 * pairs * columns * 2], 0xA5);
+}
+
+static void test_mx_examples(void **unused)
+{
+    (void)unused;
+    for (size_t e = 0; e < COUNT(mx_examples); e++) {
+        for (size_t way = 0; way < 16; way++) {
+            if (mx_examples[e].axes & (way % 2 == 0 ? LAST : OTHER)) {
+                check_mx_example(e, 1 + way % 2, way / 2 % 2, way / 4 % 2, way / 8);
+            }
+        }
+    }
+}
+
+/* Columns with groups of their own, the second of a single row. */
+static void test_mx_layout(void **unused)
+{
+    static const size_t shape[] = {33, 4};
+    static const float first[] = {1, -2, 3, -.5f};
+    static const float last[] = {8, .25f, -1, 0};
+    const npuq_ref_mx options = {0};
+    uint16_t x[33 * 4];
+    uint8_t y[33 * 2];
+    uint8_t mxscale[8];
 
     (void)unused;
-    for (size_t g = 0; g < COUNT(groups); g++) {
-        const bool is_nibbles = groups[g].dtype == NPUQ_REF_FLOAT4_E2M1 || groups[g].dtype == NPUQ_REF_FLOAT4_E1M2;
-        uint8_t stored[32]; /* as quantisers store */
-        uint8_t codes[32];
+    for (size_t i = 0; i < COUNT(x); i++) {
+        x[i] = npuq_ref_to_float16(i / 4 < 32 ? first[i % 4] : last[i % 4]);
+    }
+    npuq_ref_dynamic_mx_quant(x, F16, shape, 2, 0, &options, y, E2M1, mxscale);
+    assert_bytes(mxscale, "7D 80 7E 7B 7E 7D 7C 00");
+    for (size_t row = 0; row < 32; row++) {
+        assert_bytes(y + row * 2, "E6 E7");
+    }
+    assert_bytes(y + 64, "66 0E");
+}
 
-        memset(codes, 0xA5, sizeof codes);
-        for (size_t i = 0; i < 32; i++) {
-            const float product = npuq_ref_mul(groups[g].x[i], (float)ldexp(1.0, 127 - groups[g].scale));
-            const float t = groups[g].is_wide ? product : npuq_ref_bfloat16(npuq_ref_to_bfloat16(product));
-            const uint8_t code = npuq_ref_to_small_float(groups[g].dtype, t, groups[g].rounding);
+/* Of a double, the nearest value, or that towards zero, with so many significant bits, in units of at least 2^least. */
+static double rounded(double v, double (*to_integer)(double v), int bits, int least)
+{
+    int exponent;
 
-            if (is_nibbles) {
-                npuq_ref_store_nibble(codes, i, code);
-                assert_int_equal(npuq_ref_nibble(codes, i), code);
-            } else {
-                codes[i] = code;
+    (void)frexp(v, &exponent);
+    const int unit = exponent - bits > least ? exponent - bits : least;
+    const double value = ldexp(to_integer(ldexp(v, -unit)), unit);
+    return fabs(value) < 0x1p128 ? value : copysign(INFINITY, v);
+}
+
+static double rounded_to(double v, npuq_ref_dtype dtype)
+{
+    if (!isfinite(v)) {
+        return v;
+    }
+    const double value = rounded(v, nearbyint,
+                                 dtype == F32   ? 24
+                                 : dtype == F16 ? 11
+                                                : 8,
+                                 dtype == F32   ? -149
+                                 : dtype == F16 ? -24
+                                                : -133);
+    return dtype == F16 && fabs(value) >= 0x1p16 ? copysign(INFINITY, v) : value;
+}
+
+/* The least scale with which a fits below a limit, which belongs to what fits or does not. */
+static int least_scale(double a, double limit, bool inclusive)
+{
+    double most = limit * 0x1p-127;
+    int S = 0;
+
+    for (; a > most || (!inclusive && a == most); most *= 2) {
+        S++;
+    }
+    return S;
+}
+
+/* S, and R in double, of a group whose largest magnitude is a. */
+static int expected_group(double a, npuq_ref_dtype x_dtype, bool is_last_axis, const small_type *type,
+                          const npuq_ref_mx *options, double *R)
+{
+    const double largest = type->values[type->count - 1];
+    const double dmax = (double)options->dst_type_max;
+    const bool by_half = options->scale_algorithm == 2 && (dmax == 0 || dmax == 6 || dmax == 7);
+    double seen = a;
+    int S;
+
+    if (by_half && isfinite(a)) {
+        seen = x_dtype == F32 && is_last_axis ? rounded(a, trunc, 8, -133) : rounded_to(a, BF16);
+    }
+    if (!isfinite(seen)) {
+        return 0xFF;
+    }
+    if (options->scale_algorithm == 0) {
+        S = least_scale(a, exp2(floor(log2(largest)) + 1), false);
+    } else if (by_half) {
+        S = least_scale(seen, dmax == 7 ? 7 : 6, true);
+    } else {
+        const bool is_first = options->scale_algorithm == 1;
+        const double above_0 = is_first ? fmax(a, (double)options->max_low_bound) : a;
+        const double t = rounded_to(a == 0 ? 0 : above_0 * rounded_to(1 / (is_first ? largest : dmax), F32), F32);
+
+        S = !is_first && t < 0x1p-126 ? 0 : least_scale(t, 1, true);
+    }
+    const bool by_field = options->scale_algorithm == 0 || by_half;
+    const bool is_small = options->small_groups == NPUQ_REF_RULE_N   ? false
+                          : !by_field                                ? a == 0
+                          : options->small_groups == NPUQ_REF_RULE_E ? seen < 0x1p-126
+                                                                     : S == 0;
+    *R = is_small ? 0 : ldexp(1, 127 - S);
+    return S;
+}
+
+/* The largest magnitude of a group is each bfloat16 and each float16, and as float32 what is beside a bfloat16. */
+static void check_mx_maxima(npuq_ref_dtype x_dtype, bool is_last_axis, const small_type *type,
+                            const npuq_ref_mx *options)
+{
+    enum { GROUPS = 0x8000 };
+    static const uint32_t lows[] = {0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF};
+    static uint32_t x[2 * GROUPS];
+    static uint8_t y[2 * GROUPS];
+    static uint8_t mxscale[2 * GROUPS];
+    const size_t step = is_last_axis ? 1 : GROUPS;
+    const size_t shape[] = {is_last_axis ? GROUPS : 2, is_last_axis ? 2 : GROUPS};
+
+    for (uint32_t k = 0; k < GROUPS; k++) {
+        const size_t first = is_last_axis ? 2 * k : k;
+        const uint32_t sign = x_dtype == F32 ? 0x80000000u : 0x8000u;
+        const uint32_t most = x_dtype == F32 ? k << 16 | lows[test_below(COUNT(lows))] : k;
+        const uint32_t reach = test_one_in(2) ? most : most >> 4; /* also values not much below the largest */
+        const uint32_t less = most - (uint32_t)test_below(reach + 1ull);
+
+        put_pattern(x, x_dtype, first + k % 2 * step, most | (test_one_in(2) ? sign : 0));
+        put_pattern(x, x_dtype, first + (k + 1) % 2 * step, less | (test_one_in(2) ? sign : 0));
+    }
+    npuq_ref_dynamic_mx_quant(x, x_dtype, shape, 2, is_last_axis ? 1 : 0, options, y, type->dtype, mxscale);
+    for (size_t k = 0; k < GROUPS; k++) {
+        const size_t first = is_last_axis ? 2 * k : k;
+        double R = 0;
+        const double a = fabs((double)npuq_ref_load(x, x_dtype, first + k % 2 * step));
+        const int S = expected_group(a, x_dtype, is_last_axis, type, options, &R);
+
+        assert_int_equal(mxscale[2 * k], S);
+        assert_int_equal(mxscale[2 * k + 1], 0);
+        for (size_t i = first; i <= first + step; i += step) {
+            const float v = npuq_ref_load(x, x_dtype, i);
+            unsigned expected = !options->bad_is_nan ? 0 : isnan(v) && signbit(v) ? 0xFF : 0x7F;
+
+            if (S != 0xFF) {
+                const double p = rounded_to((double)v * R, F32);
+                expected = nearest_code(type, (float)(x_dtype == BF16 ? rounded_to(p, BF16) : p), options->rounding);
             }
-            assert_same_bits(npuq_ref_load(codes, groups[g].dtype, i), npuq_ref_small_float(groups[g].dtype, code));
-            npuq_ref_store(stored, groups[g].dtype, i, t);
+            if (code_at(y, type->dtype, i) != expected) {
+                fail_msg("%s, algorithm %d, rule %d, dst_type_max %g: %a, with %a, is %02X, not %02X", type->name,
+                         options->scale_algorithm, (int)options->small_groups, (double)options->dst_type_max, (double)v,
+                         a, code_at(y, type->dtype, i), expected);
+            }
         }
-        assert_bytes(codes, groups[g].codes);
-        if (groups[g].rounding == NPUQ_REF_RINT) {
-            assert_memory_equal(stored, codes, is_nibbles ? 16 : 32);
+    }
+}
+
+static void test_mx_maxima(void **unused)
+{
+    static const npuq_ref_dtype x_dtypes[] = {F32, F16, BF16};
+    static const struct {
+        size_t type;
+        npuq_ref_mx options;
+    } kinds[] = {
+        {0, OPTIONS(RINT, 0, S, 0, 0)},          {1, OPTIONS(RINT, 0, S, 0, 0)},  {2, OPTIONS(RINT, 0, S, 0, 0)},
+        {3, OPTIONS(RINT, 0, S, 0, 0)},          {0, OPTIONS(RINT, 1, S, 0, 0)},  {1, OPTIONS(RINT, 1, S, 0, 0)},
+        {1, OPTIONS(RINT, 1, S, 0, 0x1.8p-20f)}, {2, OPTIONS(RINT, 2, S, 0, 0)},  {2, OPTIONS(RINT, 2, S, 7, 0)},
+        {2, OPTIONS(RINT, 2, S, 7.25f, 0)},      {2, OPTIONS(RINT, 2, S, 12, 0)},
+    };
+
+    (void)unused;
+    for (size_t way = 0; way < COUNT(kinds) * COUNT(x_dtypes) * 3; way++) {
+        const size_t kind = way / 9;
+        npuq_ref_mx options = kinds[kind].options;
+
+        options.small_groups = (npuq_ref_small_groups)(way % 3);
+        options.bad_is_nan = small_types[kinds[kind].type].sign == 0x80 && way % 3 == NPUQ_REF_RULE_N;
+        options.rounding = small_types[kinds[kind].type].sign == 8 ? (npuq_ref_rounding)(way % 3) : NPUQ_REF_RINT;
+        check_mx_maxima(x_dtypes[way / 3 % 3], way % 3 != NPUQ_REF_RULE_E, &small_types[kinds[kind].type], &options);
+    }
+}
+
+/* Every code with every scale, to each type. */
+static void test_anti_mx(void **unused)
+{
+    static const npuq_ref_dtype y_dtypes[] = {F32, F16, BF16};
+    const npuq_ref_mx options = {.block = 1024};
+
+    (void)unused;
+    for (size_t way = 0; way < HIFLOAT8 * COUNT(y_dtypes); way++) {
+        const small_type *type = &small_types[way / COUNT(y_dtypes)];
+        const npuq_ref_dtype y_dtype = y_dtypes[way % COUNT(y_dtypes)];
+        const size_t codes = 2 * type->sign;
+        const size_t shape[] = {256, codes};
+        static uint8_t x[256 * 256];
+        static uint32_t y[256 * 256];
+        uint8_t mxscale[256 * 2];
+
+        for (size_t i = 0; i < 256 * codes; i++) {
+            npuq_ref_store_code(x, type->dtype, i, (uint8_t)(i % codes));
+            mxscale[i / codes * 2] = (uint8_t)(i / codes);
+        }
+        npuq_ref_anti_mx_quant(x, type->dtype, shape, 2, mxscale, -1, &options, y, y_dtype);
+        for (size_t i = 0; i < 256 * codes; i++) {
+            const double code = (double)decode_small(type, (unsigned)(i % codes));
+            const double product = rounded_to(ldexp(code, (int)(i / codes) - 127), F32);
+            const float got = npuq_ref_load(y, y_dtype, i);
+
+            if (isnan(code) || i / codes == 0xFF) {
+                assert_int_equal(y_dtype == F32   ? npuq_ref_to_bits(got)
+                                 : y_dtype == F16 ? ((uint16_t *)y)[i]
+                                                  : (uint32_t)((uint16_t *)y)[i],
+                                 y_dtype == F32   ? 0x7FC00000u
+                                 : y_dtype == F16 ? 0x7E00u
+                                                  : 0x7FC0u);
+            } else {
+                assert_true((double)got == rounded_to(product, y_dtype) && !signbit(got) == !signbit(product));
+            }
         }
     }
 }
@@ -679,13 +1037,15 @@ static void test_small_quantize(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_float16),      cmocka_unit_test(test_bfloat16),
-        cmocka_unit_test(test_saturate),     cmocka_unit_test(test_quotients),
-        cmocka_unit_test(test_halves),       cmocka_unit_test(test_words),
-        cmocka_unit_test(test_ranges),       cmocka_unit_test(test_small_values),
-        cmocka_unit_test(test_small_codes),  cmocka_unit_test(test_small_examples),
-        cmocka_unit_test(test_small_rows),   cmocka_unit_test(test_small_blocks),
-        cmocka_unit_test(test_small_groups), cmocka_unit_test(test_small_quantize),
+        cmocka_unit_test(test_float16),        cmocka_unit_test(test_bfloat16),
+        cmocka_unit_test(test_saturate),       cmocka_unit_test(test_quotients),
+        cmocka_unit_test(test_halves),         cmocka_unit_test(test_words),
+        cmocka_unit_test(test_ranges),         cmocka_unit_test(test_small_values),
+        cmocka_unit_test(test_small_codes),    cmocka_unit_test(test_small_examples),
+        cmocka_unit_test(test_small_rows),     cmocka_unit_test(test_small_blocks),
+        cmocka_unit_test(test_mx_examples),    cmocka_unit_test(test_mx_layout),
+        cmocka_unit_test(test_mx_maxima),      cmocka_unit_test(test_anti_mx),
+        cmocka_unit_test(test_small_quantize),
     };
     test_seed();
     return cmocka_run_group_tests_name("convert", tests, list_values, NULL);

@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "npuq_ref.h"
 
+/* The elements of dimensions first to end - 1. */
+static size_t elements_of(const size_t *shape, int first, int end)
+{
+    size_t elements = 1;
+
+    for (int d = first; d < end; d++) {
+        elements *= shape[d];
+    }
+    return elements;
+}
+
 void npuq_ref_quantize(const void *x, npuq_ref_dtype x_dtype, const size_t *shape, int ndim, const void *scales,
                        npuq_ref_dtype scales_dtype, size_t scales_count, const void *zero_points,
                        npuq_ref_dtype zero_points_dtype, int axis, bool div_mode, void *y, npuq_ref_dtype y_dtype)
 {
     int a;
-    size_t outer = 1;
-    size_t inner = 1;
 
     if (div_mode) {
         a = axis < 0 ? axis + ndim : axis;
@@ -17,12 +26,8 @@ void npuq_ref_quantize(const void *x, npuq_ref_dtype x_dtype, const size_t *shap
     if (scales_count == 1) { /* one scale for all: any dimension will do */
         a = ndim - 1;
     }
-    for (int d = 0; d < a; d++) {
-        outer *= shape[d];
-    }
-    for (int d = a + 1; d < ndim; d++) {
-        inner *= shape[d];
-    }
+    const size_t outer = elements_of(shape, 0, a);
+    const size_t inner = elements_of(shape, a + 1, ndim);
 
     for (size_t o = 0; o < outer; o++) {
         for (size_t c = 0; c < shape[a]; c++) {
@@ -220,8 +225,7 @@ static float quantise_float8_block(const void *x, npuq_ref_dtype x_dtype, size_t
         for (size_t n = left; n < right; n++) {
             const size_t i = first + m * N + n;
 
-            npuq_ref_store(y, y_dtype, i,
-                           npuq_ref_affine(npuq_ref_load(x, x_dtype, i), scale, NULL, true, y_dtype));
+            npuq_ref_store(y, y_dtype, i, npuq_ref_affine(npuq_ref_load(x, x_dtype, i), scale, NULL, true, y_dtype));
         }
     }
     return scale;
@@ -240,6 +244,94 @@ void npuq_ref_dynamic_block_quant_float8(const void *x, npuq_ref_dtype x_dtype, 
                                                  dst_type_max, y, y_dtype);
             }
         }
+    }
+}
+
+/* The groups along an axis of extent n. */
+typedef struct mx_groups {
+    size_t block;
+    size_t count;
+    size_t outer; /* elements of the dimensions before the axis */
+    size_t n;
+    size_t inner; /* and of those after it */
+} mx_groups;
+
+static mx_groups groups_of(const size_t *shape, int ndim, int axis, const npuq_ref_mx *options)
+{
+    const int a = axis < 0 ? axis + ndim : axis;
+    mx_groups groups;
+
+    groups.block = options->block == 0 ? 32 : options->block;
+    groups.count = shape[a] / groups.block + (shape[a] % groups.block != 0);
+    groups.outer = elements_of(shape, 0, a);
+    groups.n = shape[a];
+    groups.inner = elements_of(shape, a + 1, ndim);
+    return groups;
+}
+
+/* Where mxscale has the scale of group g. */
+static size_t mxscale_index(mx_groups groups, size_t o, size_t g, size_t i)
+{
+    const size_t pairs = groups.count / 2 + groups.count % 2;
+
+    return ((o * pairs + g / 2) * groups.inner + i) * 2 + g % 2;
+}
+
+/* Of the group that begins at element `first` of x and has n elements, each `step` after the one before. */
+static npuq_ref_mx_group mx_group(const void *x, npuq_ref_dtype x_dtype, size_t first, size_t n, size_t step,
+                                  bool is_last_axis, npuq_ref_dtype y_dtype, const npuq_ref_mx *options)
+{
+    float largest = 0.0f;
+
+    for (size_t c = 0; c < n; c++) {
+        largest = npuq_ref_largest_with(largest, npuq_ref_load(x, x_dtype, first + c * step));
+    }
+    return npuq_ref_mx_group_of(largest, x_dtype, is_last_axis, y_dtype, options);
+}
+
+void npuq_ref_dynamic_mx_quant(const void *x, npuq_ref_dtype x_dtype, const size_t *shape, int ndim, int axis,
+                               const npuq_ref_mx *options, void *y, npuq_ref_dtype y_dtype, uint8_t *mxscale)
+{
+    const mx_groups groups = groups_of(shape, ndim, axis, options);
+    const bool is_last_axis = axis == -1 || axis == ndim - 1;
+
+    for (size_t o = 0; o < groups.outer; o++) {
+        for (size_t g = 0; g < groups.count; g++) {
+            const size_t begin = g * groups.block;
+            const size_t n = end_of_block(begin, groups.block, groups.n) - begin;
+
+            for (size_t i = 0; i < groups.inner; i++) {
+                const size_t first = (o * groups.n + begin) * groups.inner + i;
+                const npuq_ref_mx_group group =
+                    mx_group(x, x_dtype, first, n, groups.inner, is_last_axis, y_dtype, options);
+
+                mxscale[mxscale_index(groups, o, g, i)] = group.S;
+                if (g % 2 == 0 && g + 1 == groups.count) { /* no group completes the pair */
+                    mxscale[mxscale_index(groups, o, g + 1, i)] = 0;
+                }
+                for (size_t c = 0; c < n; c++) {
+                    const size_t at = first + c * groups.inner;
+                    const float v = npuq_ref_load(x, x_dtype, at);
+                    npuq_ref_store_code(y, y_dtype, at, npuq_ref_mx_code(v, x_dtype, group, y_dtype, options));
+                }
+            }
+        }
+    }
+}
+
+void npuq_ref_anti_mx_quant(const void *x, npuq_ref_dtype x_dtype, const size_t *shape, int ndim,
+                            const uint8_t *mxscale, int axis, const npuq_ref_mx *options, void *y,
+                            npuq_ref_dtype y_dtype)
+{
+    const mx_groups groups = groups_of(shape, ndim, axis, options);
+
+    for (size_t at = 0; at < groups.outer * groups.n * groups.inner; at++) {
+        const size_t o = at / groups.inner / groups.n;
+        const size_t g = at / groups.inner % groups.n / groups.block;
+        const uint8_t code = mxscale[mxscale_index(groups, o, g, at % groups.inner)];
+        const float product = npuq_ref_mul(npuq_ref_load(x, x_dtype, at), npuq_ref_float8_e8m0(code));
+
+        npuq_ref_store_float(y, y_dtype, at, product);
     }
 }
 

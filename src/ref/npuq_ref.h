@@ -115,6 +115,27 @@ void npuq_ref_dynamic_block_quant_float8(const void *x, npuq_ref_dtype x_dtype, 
                                          void *y, npuq_ref_dtype y_dtype, float *scale);
 
 /*
+ * Microscaling: the scale of each group of `block` elements along an axis is a power of two. The last group of the axis
+ * may be shorter. y = cast(x * R), where R is 2^127 over the scale's code; npuq_ref_mx_group_of() has the rules.
+ *
+ * x        FLOAT32, FLOAT16 or BFLOAT16 of the given shape, 1 <= ndim <= 7; negative axes count from the end
+ * y        FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT4_E2M1 or FLOAT4_E1M2 of x's shape. FLOAT4 lie two in a byte, along the
+ *          last dimension, whose extent is even, whatever the axis
+ * mxscale  FLOAT8_E8M0 codes, of x's shape with half as many pairs as groups, rounded up, in place of the axis, and a
+ *          last dimension of 2. If the groups are odd in number, the last code is 0.
+ */
+void npuq_ref_dynamic_mx_quant(const void *x, npuq_ref_dtype x_dtype, const size_t *shape, int ndim, int axis,
+                               const npuq_ref_mx *options, void *y, npuq_ref_dtype y_dtype, uint8_t *mxscale);
+
+/*
+ * Back: y = x * scale, rounded to y's type, FLOAT32, FLOAT16 or BFLOAT16. x is what dynamic_mx_quant calls y. The shape
+ * counts elements; of the options, the block is used.
+ */
+void npuq_ref_anti_mx_quant(const void *x, npuq_ref_dtype x_dtype, const size_t *shape, int ndim,
+                            const uint8_t *mxscale, int axis, const npuq_ref_mx *options, void *y,
+                            npuq_ref_dtype y_dtype);
+
+/*
  * y = (x + offset) * scale, rounded to y's type.
  *
  * x       INT8 [S, H], or QUINT4X2 words [S, H/8], where H is a multiple of 8

@@ -438,10 +438,20 @@ static inline uint8_t npuq_ref_to_hifloat8(float t)
                      (uint32_t)(size - form.least) << form.fraction | fraction);
 }
 
-/* Stores code i of an array of 4-bit codes. They are stored in order: the even one clears the odd one. */
+/* Stores code i of an array of 4-bit codes. The even one of a byte is stored first: it clears the odd one. */
 static inline void npuq_ref_store_nibble(uint8_t *bytes, size_t i, uint8_t code)
 {
     bytes[i / 2] = (uint8_t)(i % 2 == 0 ? code : bytes[i / 2] | code << 4);
+}
+
+/* Stores code i of an array of a small type with 8 or 4 bits. */
+static inline void npuq_ref_store_code(void *array, npuq_ref_dtype dtype, size_t i, uint8_t code)
+{
+    if (npuq_ref_small_facts_of(dtype).bits == 4) {
+        npuq_ref_store_nibble((uint8_t *)array, i, code);
+    } else {
+        ((uint8_t *)array)[i] = code;
+    }
 }
 
 /* ---- stores ----------------------------------------------------------------------------------------------------- */
@@ -462,10 +472,10 @@ static inline void npuq_ref_store(void *array, npuq_ref_dtype dtype, size_t i, f
         break;
     }
     case NPUQ_REF_FLOAT8_E5M2:
-    case NPUQ_REF_FLOAT8_E4M3FN: ((uint8_t *)array)[i] = npuq_ref_to_small_float(dtype, t, NPUQ_REF_RINT); break;
+    case NPUQ_REF_FLOAT8_E4M3FN:
     case NPUQ_REF_FLOAT4_E2M1:
     case NPUQ_REF_FLOAT4_E1M2:
-        npuq_ref_store_nibble((uint8_t *)array, i, npuq_ref_to_small_float(dtype, t, NPUQ_REF_RINT));
+        npuq_ref_store_code(array, dtype, i, npuq_ref_to_small_float(dtype, t, NPUQ_REF_RINT));
         break;
     case NPUQ_REF_HIFLOAT8: ((uint8_t *)array)[i] = npuq_ref_to_hifloat8(t); break;
     case NPUQ_REF_FLOAT8_E8M0: break;
@@ -632,8 +642,8 @@ static inline npuq_ref_parameters npuq_ref_float8_parameters(float largest, npuq
     npuq_ref_parameters p;
 
     p.offset = 0.0f;
-    p.scale = npuq_ref_canonical(
-        npuq_ref_mul(largest, npuq_ref_div(1.0f, npuq_ref_float8_dmax(y_dtype, dst_type_max))));
+    p.scale =
+        npuq_ref_canonical(npuq_ref_mul(largest, npuq_ref_div(1.0f, npuq_ref_float8_dmax(y_dtype, dst_type_max))));
     p.back = p.scale;
     return p;
 }
@@ -677,6 +687,125 @@ static inline float npuq_ref_float8_block_scale(float largest, npuq_ref_dtype y_
         return scale > most ? most : scale;
     }
     return scale;
+}
+
+/* ---- dynamic_mx_quant ------------------------------------------------------------------------------------------- */
+
+/* When a group is so small that its scale S is 0. */
+typedef enum npuq_ref_small_groups {
+    NPUQ_REF_RULE_S, /* its elements become zeros */
+    NPUQ_REF_RULE_E, /* they do where the exponent field that S was made from is 0 */
+    NPUQ_REF_RULE_N  /* they are multiplied by 2^127 */
+} npuq_ref_small_groups;
+
+/* The operator's options. If all are 0, they are the device's defaults. */
+typedef struct npuq_ref_mx {
+    size_t block; /* elements in a group; 0 stands for 32 */
+    npuq_ref_rounding rounding;
+    int scale_algorithm;                /* 0, 1 for 8 bits, 2 for FLOAT4_E2M1 */
+    npuq_ref_small_groups small_groups; /* for algorithm 0, and 2 with dst_type_max 0, 6 or 7 */
+    float dst_type_max;                 /* for algorithm 2: 0, or 6 to 12 */
+    float max_low_bound;                /* for algorithm 1: no group's largest magnitude counts as less, except 0 */
+    bool bad_is_nan; /* a group with NaN or Inf, of 8 bits: its elements become NaN, and otherwise zeros without sign */
+} npuq_ref_mx;
+
+/* What a group's largest magnitude gives: the FLOAT8_E8M0 code of its scale, 0xFF if it has NaN or Inf, and R. */
+typedef struct npuq_ref_mx_group {
+    uint8_t S;
+    float R; /* by which its elements are multiplied */
+} npuq_ref_mx_group;
+
+static inline int32_t npuq_ref_exponent(float v)
+{
+    return (int32_t)(npuq_ref_to_bits(v) >> 23 & 0xFFu);
+}
+
+static inline uint32_t npuq_ref_mantissa(float v)
+{
+    return npuq_ref_to_bits(v) & 0x7FFFFFu;
+}
+
+/* Algorithm 0: the largest magnitude comes into the type's last power of two. */
+static inline int32_t npuq_ref_mx_scale_by_exponent(float a, npuq_ref_dtype y_dtype)
+{
+    const int32_t emax = npuq_ref_exponent(npuq_ref_small_facts_of(y_dtype).largest) - 127; /* 8, 15, 2, 0 */
+
+    return npuq_ref_exponent(a) > emax ? npuq_ref_exponent(a) - emax : 0;
+}
+
+/* Algorithms 1, and 2 with most values of dst_type_max: t is the quotient by the largest result, and the next power of
+ * two is the scale. A subnormal t above 2^-127 goes up in algorithm 1 only. */
+static inline int32_t npuq_ref_mx_scale_by_product(float t, int algorithm)
+{
+    const int32_t exponent = npuq_ref_exponent(t);
+    const bool up = (0 < exponent && exponent < 254 && npuq_ref_mantissa(t) > 0) ||
+                    (algorithm == 1 && exponent == 0 && npuq_ref_mantissa(t) > 0x400000u);
+
+    return exponent + up;
+}
+
+/* Algorithm 2 with dst_type_max 0, 6 or 7: h is a bfloat16, whose larger mantissas are carried to the exponent. */
+static inline int32_t npuq_ref_mx_scale_by_half(float h, float dst_type_max)
+{
+    const uint32_t k = dst_type_max == 7.0f ? 0x1F : 0x3F;
+    const uint32_t pattern = npuq_ref_to_bits(h) >> 16;
+
+    return npuq_ref_exponent(h) < 2 ? 0 : (int32_t)((pattern + k) & 0x7F80u) / 128 - 2;
+}
+
+/* a is the largest |x| of the group. */
+static inline npuq_ref_mx_group npuq_ref_mx_group_of(float a, npuq_ref_dtype x_dtype, bool is_last_axis,
+                                                     npuq_ref_dtype y_dtype, const npuq_ref_mx *options)
+{
+    const int algorithm = options->scale_algorithm;
+    const float dmax = options->dst_type_max;
+    const bool by_half = algorithm == 2 && (dmax == 0.0f || dmax == 6.0f || dmax == 7.0f);
+    const npuq_ref_mx_group bad = {0xFF, 0.0f};
+    float seen = a; /* whose exponent S is made from */
+    bool is_small;
+    int32_t S;
+
+    if (by_half && x_dtype == NPUQ_REF_FLOAT32 && is_last_axis) { /* the device has two kernels */
+        seen = npuq_ref_from_bits(npuq_ref_to_bits(a) & 0xFFFF0000u);
+    } else if (by_half) {
+        seen = npuq_ref_bfloat16(npuq_ref_to_bfloat16(a));
+    }
+    if (npuq_ref_exponent(seen) == 255) { /* Inf or NaN. The half may be Inf where a is not. */
+        return bad;
+    }
+
+    if (algorithm == 0 || by_half) {
+        S = by_half ? npuq_ref_mx_scale_by_half(seen, dmax) : npuq_ref_mx_scale_by_exponent(seen, y_dtype);
+        is_small = options->small_groups == NPUQ_REF_RULE_S ? S == 0 : npuq_ref_exponent(seen) == 0;
+    } else {
+        /* 3B124925 and 37924925 of the 8-bit types. The quotient by dmax in binary64, which the device rounds again, is
+         * the same: 53 bits are more than twice 24. */
+        const float c = npuq_ref_div(1.0f, algorithm == 1 ? npuq_ref_small_facts_of(y_dtype).largest : dmax);
+        const float bound = algorithm == 1 ? options->max_low_bound : 0.0f;
+
+        S = npuq_ref_mx_scale_by_product(npuq_ref_mul(a != 0.0f && a < bound ? bound : a, c), algorithm);
+        is_small = a == 0.0f;
+    }
+    if (options->small_groups == NPUQ_REF_RULE_N) {
+        is_small = false;
+    }
+    const npuq_ref_mx_group group = {(uint8_t)S, is_small ? 0.0f : npuq_ref_float8_e8m0((uint8_t)(254 - S))};
+    return group;
+}
+
+/* The code of an element of a group. */
+static inline uint8_t npuq_ref_mx_code(float x, npuq_ref_dtype x_dtype, npuq_ref_mx_group group, npuq_ref_dtype y_dtype,
+                                       const npuq_ref_mx *options)
+{
+    if (group.S == 0xFF) {
+        const bool has_sign = npuq_ref_is_nan(x) && npuq_ref_to_bits(x) >> 31;
+        return !options->bad_is_nan ? 0 : has_sign ? 0xFF : 0x7F;
+    }
+    float p = npuq_ref_mul(x, group.R);
+    if (x_dtype == NPUQ_REF_BFLOAT16) {
+        p = npuq_ref_bfloat16(npuq_ref_to_bfloat16(p));
+    }
+    return npuq_ref_to_small_float(y_dtype, p, options->rounding);
 }
 
 /* ---- anti_quant, dequant, requant -------------------------------------------------------------------------------- */

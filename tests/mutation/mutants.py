@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Mutants: name, file, original text (found there exactly once), changed text."""
 
+REF = "src/ref/npuq_ref.c"
 ELEMENT = "src/ref/npuq_ref_element.h"
 OWN_ELEMENT = "src/element.h"
 ROWS = "src/ref/npuq_ref_rows.h"
@@ -178,8 +179,22 @@ MUTANTS = [
     ("ref: the even code of 4 bits high", ELEMENT, "bytes[i / 2] >> (4 * (i % 2))", "bytes[i / 2] >> (4 - 4 * (i % 2))"),
     ("ref: e8m0 0 is zero", ELEMENT, "code == 0 ? 0x00400000u : ", ""),
     ("ref: hifloat8 stored as e5m2", ELEMENT, "[i] = npuq_ref_to_hifloat8(t); break;", "[i] = npuq_ref_to_small_float(NPUQ_REF_FLOAT8_E5M2, t, NPUQ_REF_RINT); break;"),
-    ("ref: e4m3fn rounded half away", ELEMENT, "((uint8_t *)array)[i] = npuq_ref_to_small_float(dtype, t, NPUQ_REF_RINT)", "((uint8_t *)array)[i] = npuq_ref_to_small_float(dtype, t, NPUQ_REF_ROUND)"),
+    ("ref: small floats rounded half away", ELEMENT, "i, npuq_ref_to_small_float(dtype, t, NPUQ_REF_RINT)", "i, npuq_ref_to_small_float(dtype, t, NPUQ_REF_ROUND)"),
     ("ref: 4 bits read as bytes", ELEMENT, "npuq_ref_small_float(dtype, npuq_ref_nibble((const uint8_t *)array, i))", "npuq_ref_small_float(dtype, ((const uint8_t *)array)[i])"),
+    ("ref: mx, rounded to even whatever the options say", ELEMENT, "npuq_ref_to_small_float(y_dtype, p, options->rounding)", "npuq_ref_to_small_float(y_dtype, p, NPUQ_REF_RINT)"),
+    ("ref: mx, a finite group whose half is infinite", ELEMENT, "npuq_ref_exponent(seen) == 255", "npuq_ref_exponent(a) == 255"),
+    ("ref: mx, the last axis takes the other kernel", ELEMENT, "x_dtype == NPUQ_REF_FLOAT32 && is_last_axis", "x_dtype == NPUQ_REF_FLOAT32 && !is_last_axis"),
+    ("ref: mx, rule E by what is not the half", ELEMENT, ": npuq_ref_exponent(seen) == 0;", ": npuq_ref_exponent(a) == 0;"),
+    ("ref: mx, rule N as rule E", ELEMENT, "    if (options->small_groups == NPUQ_REF_RULE_N) {\n        is_small = false;\n    }\n", ""),
+    ("ref: mx, a subnormal t goes up in algorithm 2", ELEMENT, "(algorithm == 1 && exponent == 0 &&", "(exponent == 0 &&"),
+    ("ref: mx, 7 as 6", ELEMENT, "dst_type_max == 7.0f ? 0x1F : 0x3F", "0x3F"),
+    ("ref: mx, zeros are raised to max_low_bound", ELEMENT, "a != 0.0f && a < bound ? bound", "a < bound ? bound"),
+    ("ref: mx, the product of bfloat16 stays float32", ELEMENT, "    if (x_dtype == NPUQ_REF_BFLOAT16) {\n        p =", "    if (x_dtype == NPUQ_REF_HIFLOAT8) {\n        p ="),
+    ("ref: mx, NaN without sign", ELEMENT, "npuq_ref_is_nan(x) && npuq_ref_to_bits(x) >> 31", "false"),
+    ("ref: mx, -Inf becomes NaN with sign", ELEMENT, "npuq_ref_is_nan(x) && npuq_ref_to_bits(x) >> 31", "npuq_ref_to_bits(x) >> 31"),
+    ("ref: mx, no scale for the group that is not there", REF, "mxscale[mxscale_index(groups, o, g + 1, i)] = 0;", ";"),
+    ("ref: mx, the last axis told by a negative number", REF, "axis == -1 || axis == ndim - 1", "axis == -1"),
+    ("ref: anti mx, groups of 32 only", REF, "groups.n / groups.block;\n        const uint8_t code", "groups.n / 32;\n        const uint8_t code"),
     ("ref: magnitude with its sign", ELEMENT, "const float magnitude = npuq_ref_from_bits(npuq_ref_to_bits(v) & 0x7FFFFFFFu);", "const float magnitude = v;"),
     ("ref: largest magnitude without NaN", ELEMENT, "npuq_ref_is_nan(v) || npuq_ref_is_nan(largest)", "npuq_ref_is_nan(largest)"),
     ("ref: largest magnitude is the maximum", ELEMENT, "npuq_ref_largest_with(npuq_ref_largest_with(0.0f, range.hi), range.lo)", "npuq_ref_largest_with(0.0f, range.hi)"),
