@@ -23,14 +23,15 @@ void TRY_WORDS(void);
 
 /* Also with the other sign, and the patterns next to each. */
 static const float special[] = {
-    0x1p-23f,   0x1p-22f,   0x1.8p-22f, 0x1p-17f,  0x1p-16f,    0x1.8p-16f, 0x1.8p-15f,  0x1p-10f,   0x1.8p-9f,
-    0x1.8p-7f,  0x1.8p-4f,  0.25f,      0.75f,     1.125f,      1.25f,      1.75f,       2.25f,      3.5f,
-    5.0f,       17.0f,      18.0f,      22.0f,     384.0f,      464.0f,     480.0f,      49152.0f,   53248.0f,
-    61440.0f,   0.0f,       0x1p-126f,  0x1p-133f, 0x1.8p-133f, 0x1p-64f,   0x1p-27f,    0x1p-25f,   0x1p-24f,
-    0x1.8p-24f, 0x1p-14f,   0.5f,       1.0f,      1.5f,        2.5f,       6.5f,        7.5f,       8.5f,
-    126.5f,     127.5f,     128.5f,     129.5f,    254.5f,      255.5f,     256.5f,      0x1.01p0f,  0x1.03p0f,
-    0x1.002p0f, 0x1.006p0f, 32766.5f,   32767.5f,  32768.5f,    65504.0f,   65520.0f,    65536.0f,   0x1p22f,
-    0x1p23f,    0x1p24f,    0x1p31f,    0x1p63f,   0x1p64f,     0x1p127f,   0x1.fep127f, 0x1.ffp127f};
+    0x1p-23f,   0x1p-22f,   0x1.8p-22f, 0x1p-17f,  0x1p-16f,    0x1.8p-16f, 0x1.8p-15f,  0x1p-10f,    0x1.8p-9f,
+    0x1.8p-7f,  0x1.8p-4f,  0.25f,      0.75f,     1.125f,      1.25f,      1.75f,       2.25f,       3.5f,
+    5.0f,       17.0f,      18.0f,      22.0f,     384.0f,      464.0f,     480.0f,      49152.0f,    53248.0f,
+    61440.0f,   0.0f,       0x1p-126f,  0x1p-133f, 0x1.8p-133f, 0x1p-64f,   0x1p-27f,    0x1p-25f,    0x1p-24f,
+    0x1.8p-24f, 0x1p-14f,   0.5f,       1.0f,      1.5f,        2.5f,       6.5f,        7.5f,        8.5f,
+    126.5f,     127.5f,     128.5f,     129.5f,    254.5f,      255.5f,     256.5f,      0x1.01p0f,   0x1.03p0f,
+    0x1.002p0f, 0x1.006p0f, 32766.5f,   32767.5f,  32768.5f,    65504.0f,   65520.0f,    65536.0f,    0x1p22f,
+    0x1p23f,    0x1p24f,    0x1p31f,    0x1p63f,   0x1p64f,     0x1p127f,   0x1.fep127f, 0x1.ffp127f, 0.125f,
+    0.375f,     0.625f,     0.875f,     1.375f,    1.625f,      2.0f,       3.0f,        4.0f,        6.0f};
 static const uint32_t not_finite[] = {0x7F800000u, 0x7FC00000u, 0x7FFFFFFEu, 0x7F800002u};
 
 enum {
@@ -482,7 +483,8 @@ TRY(are_quotients_exact, try_predicate(are_quotients_exact, are_numbers))
 enum { REQUANT = NPUQ_TYPES, FLIPPED, CONVERTED, MOST_BYTES = 4 * CHUNK, MEMORY = 2 * MOST_BYTES, UNTOUCHED = 0xA5 };
 
 static int32_t requant_offsets[CHUNK];
-static test_guarded memory; /* MEMORY bytes before a page that faults */
+static small_rounding rounding; /* to 4 bits */
+static test_guarded memory;     /* MEMORY bytes before a page that faults */
 
 static ichunk offsets(void)
 {
@@ -500,6 +502,12 @@ static npuq_type type_of(int y)
 static npuq_storage_word word_of(int y)
 {
     return npuq_word_of(type_of(y));
+}
+
+/* Which no kernel makes yet. */
+static bool is_small_nibble(int y)
+{
+    return y == NPUQ_TYPE_FLOAT4_E2M1 || y == NPUQ_TYPE_FLOAT4_E1M2;
 }
 
 /* Whether checks are of floats. */
@@ -520,6 +528,9 @@ static vchunk fill_y(int y, size_t round, float *t, void *expected)
             ((int8_t *)expected)[i] = npuq_ref_two_clamps(t[i], requant_offsets[i]);
         } else if (y == FLIPPED) {
             npuq_ref_store_symmetric(expected, (npuq_ref_dtype)ref_dtypes[type_of(y)], i, t[i]);
+        } else if (is_small_nibble(y)) {
+            npuq_ref_store_nibble(
+                expected, i, npuq_ref_to_small_float((npuq_ref_dtype)ref_dtypes[y], t[i], (npuq_ref_rounding)rounding));
         } else if (npuq_is_float(type_of(y))) {
             npuq_ref_store_float(expected, (npuq_ref_dtype)ref_dtypes[type_of(y)], i, t[i]);
         } else {
@@ -561,10 +572,10 @@ static store_check store(int y, void *p, vchunk t, size_t n, bool unpack_order, 
         return check;
     }
 #endif
-    if (y == NPUQ_TYPE_FLOAT4_E2M1 || y == NPUQ_TYPE_FLOAT4_E1M2) { /* which no kernel makes yet */
+    if (is_small_nibble(y)) {
         const bool exact = how == TAIL || how == EXACT;
         store_check check = start_check();
-        store_int4(p, encode_small_float(t, find_format((npuq_type)y), exact, &check), n, unpack_order, how);
+        store_int4(p, encode_small_float(t, find_format((npuq_type)y), rounding, exact, &check), n, unpack_order, how);
         return check;
     }
     return y == REQUANT   ? store_requant(p, t, offsets(), n, how)
@@ -651,8 +662,10 @@ static void try_small_codes(void)
 {
     try_encode(NPUQ_TYPE_FLOAT8_E4M3FN);
     try_encode(NPUQ_TYPE_FLOAT8_E5M2);
-    try_encode(NPUQ_TYPE_FLOAT4_E2M1);
-    try_encode(NPUQ_TYPE_FLOAT4_E1M2);
+    for (rounding = SMALL_RINT; rounding <= SMALL_FLOOR; rounding++) {
+        try_encode(NPUQ_TYPE_FLOAT4_E2M1);
+        try_encode(NPUQ_TYPE_FLOAT4_E1M2);
+    }
 }
 
 TRY(check_of_floats, try_encode(NPUQ_TYPE_HIFLOAT8))

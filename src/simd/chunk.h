@@ -272,7 +272,7 @@ INLINE store_check store_y(npuq_type y_type, char *y, vchunk t, y_form form, siz
     case NPUQ_TYPE_QUINT4X2: store_int4(y, encode_integers(t, -8, 7, exact, &check), n, unpack_order, how); break;
     case NPUQ_TYPE_FLOAT8_E4M3FN:
     case NPUQ_TYPE_FLOAT8_E5M2:
-        store_int8(y, encode_small_float(t, form.format, exact, &check), 0, n, unpack_order, how);
+        store_int8(y, encode_small_float(t, form.format, SMALL_RINT, exact, &check), 0, n, unpack_order, how);
         break;
     case NPUQ_TYPE_HIFLOAT8: store_int8(y, encode_hifloat8(t, exact, &check), 0, n, unpack_order, how); break;
     case NPUQ_TYPE_INT64:
