@@ -244,9 +244,8 @@ static void add_value(small_type *type, double value, unsigned code)
 }
 
 /* The steps from value to value double from the second exponent on, and with each. */
-static int list_values(void **unused)
+static void list_values(void)
 {
-    (void)unused;
     for (size_t k = 0; k < HIFLOAT8; k++) {
         small_type *type = &small_types[k];
         const unsigned count = (unsigned)type->count;
@@ -265,7 +264,6 @@ static int list_values(void **unused)
             add_value(&small_types[HIFLOAT8], hifloat8_by_letters(code), code);
         }
     }
-    return 0;
 }
 
 static void assert_canonical_nan(float value)
@@ -1048,5 +1046,6 @@ int main(void)
         cmocka_unit_test(test_small_quantize),
     };
     test_seed();
-    return cmocka_run_group_tests_name("convert", tests, list_values, NULL);
+    list_values();
+    return cmocka_run_group_tests_name("convert", tests, NULL, NULL);
 }
