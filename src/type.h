@@ -96,6 +96,11 @@ static inline unsigned npuq_bits_of(npuq_type type)
     return of_types[type];
 }
 
+static inline bool npuq_is_4_bit_float(npuq_type type)
+{
+    return npuq_is_small_float(type) && npuq_bits_of(type) == 4;
+}
+
 /* The range of an integer or a small float, and DMAX. */
 typedef struct npuq_limits {
     float most;

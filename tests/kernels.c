@@ -19,8 +19,12 @@ static bool exists(kernel_id id)
     switch (id.kind) {
     case KERNEL_BY_ROW:
     case KERNEL_BY_COLUMN: return index->quantise[id.op][id.y][id.x];
-    case KERNEL_BY_RUN:
-    case KERNEL_SMOOTHED: return (id.op == NPUQ_MUL || npuq_is_small_float(id.y)) && index->quantise[id.op][id.y][id.x];
+    case KERNEL_SMOOTHED:
+        if (npuq_is_4_bit_float(id.y)) {
+            return false;
+        }
+    /* fall through */
+    case KERNEL_BY_RUN: return (id.op == NPUQ_MUL || npuq_is_small_float(id.y)) && index->quantise[id.op][id.y][id.x];
     case KERNEL_RANGES:
     case KERNEL_SMOOTHED_RANGES:
     case KERNEL_MAGNITUDES: return only_x && index->range[id.x];
@@ -76,7 +80,7 @@ kernel_call kernel_make_call(kernel_id id, npuq_block block, const float *scale,
     if (kernel_has_y(id)) {
         call.params.quant = (npuq_quant_params){
             .scale = scale,
-            .offset = offset,
+            .offset = npuq_is_4_bit_float(id.y) ? NULL : offset,
             .smooth = id.kind == KERNEL_SMOOTHED ? scale : NULL,
             .steps = id.kind == KERNEL_BY_COLUMN ? NPUQ_SCALE_BY_COLUMN : NPUQ_ONE,
         };

@@ -296,6 +296,9 @@ static float draw_tie(npuq_type y)
 
     ((uint8_t *)codes)[0] = (uint8_t)test_below(256);
     ((uint8_t *)codes)[1] = (uint8_t)(((uint8_t *)codes)[0] + 1);
+    if (npuq_is_4_bit_float(y)) {
+        ((uint8_t *)codes)[0] = (uint8_t)((((uint8_t *)codes)[0] & 15) | ((uint8_t *)codes)[1] << 4);
+    }
     return npuq_is_small_float(y) ? (npuq_ref_load(codes, dtype, 0) + npuq_ref_load(codes, dtype, 1)) / 2
                                   : (float)test_between(-140, 270) + 0.5f;
 }
@@ -346,11 +349,13 @@ static void draw_quantised(void)
     npuq_quant_params *p = &now.call.params.quant;
     const scale_kind kind = (scale_kind)test_below(3);
     const bool by_column = id.kind == KERNEL_BY_COLUMN;
-    const bool has_offset = !test_one_in(4);
+    const bool has_4_bits = npuq_is_4_bit_float(id.y);
+    const bool has_offset = !has_4_bits && !test_one_in(4);
     const size_t step = test_below(2); /* else one offset, and by row one scale */
     float *offset = NULL;
 
     b->first_row = by_column ? 0 : test_below(2);
+    p->rounding = has_4_bits ? (uint8_t)test_below(3) : 0;
     p->steps = by_column ? (step && has_offset ? NPUQ_BY_COLUMN : NPUQ_SCALE_BY_COLUMN) : step ? NPUQ_BY_ROW : NPUQ_ONE;
     draw_strides();
     draw_flip();
@@ -394,6 +399,7 @@ static void draw_by_run(void)
     npuq_quant_params *p = &now.call.params.quant;
 
     p->steps = NPUQ_BY_RUN;
+    p->rounding = npuq_is_4_bit_float(now.call.id.y) ? (uint8_t)test_below(3) : 0;
     p->run = draw_runs();
     draw_strides();
     draw_flip();

@@ -483,8 +483,8 @@ TRY(are_quotients_exact, try_predicate(are_quotients_exact, are_numbers))
 enum { REQUANT = NPUQ_TYPES, FLIPPED, CONVERTED, MOST_BYTES = 4 * CHUNK, MEMORY = 2 * MOST_BYTES, UNTOUCHED = 0xA5 };
 
 static int32_t requant_offsets[CHUNK];
-static small_rounding rounding; /* to 4 bits */
-static test_guarded memory;     /* MEMORY bytes before a page that faults */
+static npuq_small_rounding rounding; /* to 4 bits */
+static test_guarded memory;          /* MEMORY bytes before a page that faults */
 
 static ichunk offsets(void)
 {
@@ -502,12 +502,6 @@ static npuq_type type_of(int y)
 static npuq_storage_word word_of(int y)
 {
     return npuq_word_of(type_of(y));
-}
-
-/* Which no kernel makes yet. */
-static bool is_small_nibble(int y)
-{
-    return y == NPUQ_TYPE_FLOAT4_E2M1 || y == NPUQ_TYPE_FLOAT4_E1M2;
 }
 
 /* Whether checks are of floats. */
@@ -528,7 +522,7 @@ static vchunk fill_y(int y, size_t round, float *t, void *expected)
             ((int8_t *)expected)[i] = npuq_ref_two_clamps(t[i], requant_offsets[i]);
         } else if (y == FLIPPED) {
             npuq_ref_store_symmetric(expected, (npuq_ref_dtype)ref_dtypes[type_of(y)], i, t[i]);
-        } else if (is_small_nibble(y)) {
+        } else if (npuq_is_4_bit_float(type_of(y))) {
             npuq_ref_store_nibble(
                 expected, i, npuq_ref_to_small_float((npuq_ref_dtype)ref_dtypes[y], t[i], (npuq_ref_rounding)rounding));
         } else if (npuq_is_float(type_of(y))) {
@@ -559,7 +553,8 @@ static void see_memory(const unsigned char *p, const void *expected, size_t byte
 
 static y_form form_of(npuq_type y)
 {
-    return (y_form){.format = npuq_is_small_float(y) ? find_format(y) : (small_format){0}};
+    return (y_form){.rounding = (uint8_t)rounding,
+                    .format = npuq_is_small_float(y) ? find_format(y) : (small_format){0}};
 }
 
 /* An encode and a narrow, as chunk.h joins them. */
@@ -572,12 +567,6 @@ static store_check store(int y, void *p, vchunk t, size_t n, bool unpack_order, 
         return check;
     }
 #endif
-    if (is_small_nibble(y)) {
-        const bool exact = how == TAIL || how == EXACT;
-        store_check check = start_check();
-        store_int4(p, encode_small_float(t, find_format((npuq_type)y), rounding, exact, &check), n, unpack_order, how);
-        return check;
-    }
     return y == REQUANT   ? store_requant(p, t, offsets(), n, how)
            : y == FLIPPED ? store_y(NPUQ_TYPE_INT8, p, t, (y_form){.flip = 0x80}, n, unpack_order, how)
                           : store_y((npuq_type)y, p, t, form_of((npuq_type)y), n, unpack_order, how);
@@ -662,7 +651,7 @@ static void try_small_codes(void)
 {
     try_encode(NPUQ_TYPE_FLOAT8_E4M3FN);
     try_encode(NPUQ_TYPE_FLOAT8_E5M2);
-    for (rounding = SMALL_RINT; rounding <= SMALL_FLOOR; rounding++) {
+    for (rounding = NPUQ_SMALL_RINT; rounding <= NPUQ_SMALL_FLOOR; rounding++) {
         try_encode(NPUQ_TYPE_FLOAT4_E2M1);
         try_encode(NPUQ_TYPE_FLOAT4_E1M2);
     }

@@ -21,9 +21,9 @@ const npuq_kernel_index npuq_index_of_kernels = {NPUQ_EACH_PRODUCT(PRODUCT) NPUQ
 
 /* clang-format on */
 
-/* All that the operators take: a product makes uint8 of int8, and float32 is not widened. */
+/* All that the operators take, and floats of 4 bits: a product makes uint8 of int8, and float32 is not widened. */
 #define COUNT(TYPES) (TYPES_##TYPES(NPUQ_ONE))
-_Static_assert((NPUQ_EACH_PRODUCT(NPUQ_ONE)) == COUNT(PRODUCTS) * COUNT(FLOATS), "by a product");
+_Static_assert((NPUQ_EACH_PRODUCT(NPUQ_ONE)) == (COUNT(PRODUCTS) + COUNT(FLOAT4)) * COUNT(FLOATS), "by a product");
 _Static_assert((NPUQ_EACH_QUOTIENT(NPUQ_ONE)) == COUNT(QUOTIENTS) * COUNT(FLOATS), "by division");
 _Static_assert((NPUQ_EACH_DEQUANT(NPUQ_ONE, NPUQ_ONE)) == (COUNT(NARROW) + COUNT(INT32)) * COUNT(FLOATS) + COUNT(INT8),
                "from integers");

@@ -57,6 +57,25 @@ static const float *find_smooth(const void *smooth, const ptrdiff_t *offsets, si
     return offsets ? (const float *)(const void *)((const char *)smooth + offsets[row]) : smooth;
 }
 
+static void multiply_ref_to_4_bits(const npuq_block *b, size_t r, npuq_ref_dtype x, npuq_ref_dtype y,
+                                   const npuq_quant_params *p)
+{
+    const float *scale = p->scale;
+
+    for (size_t i = 0; i < b->n; i++) {
+        const size_t at = p->steps == NPUQ_BY_RUN            ? i / p->run
+                          : p->steps == NPUQ_SCALE_BY_COLUMN ? i
+                          : p->steps == NPUQ_BY_ROW          ? b->first_row + r
+                                                             : 0;
+        float t = npuq_ref_mul(npuq_ref_load(find_x_row(b, r), x, i), scale[at]);
+
+        if (x == NPUQ_REF_BFLOAT16 && p->rounding == NPUQ_SMALL_FLOOR) {
+            t = npuq_ref_bfloat16(npuq_ref_to_bfloat16(t));
+        }
+        npuq_ref_store_code(find_y_row(b, r), y, i, npuq_ref_to_small_float(y, t, (npuq_ref_rounding)p->rounding));
+    }
+}
+
 NOINLINE void quantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, bool divide,
                            const npuq_quant_params *p)
 {
@@ -67,7 +86,9 @@ NOINLINE void quantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype
         const size_t at = p->steps == NPUQ_BY_ROW ? b->first_row + r : 0;
         const float *offset = p->offset ? p->offset + at : NULL;
 
-        if (p->steps == NPUQ_BY_RUN) {
+        if (npuq_ref_small_facts_of(y).bits == 4) {
+            multiply_ref_to_4_bits(b, r, x, y, p);
+        } else if (p->steps == NPUQ_BY_RUN) {
             for (size_t i = 0; i < b->n; i++) {
                 npuq_ref_store(b->y, y, i,
                                npuq_ref_affine(npuq_ref_load(b->x, x, i), scale[i / p->run], NULL, divide, y));

@@ -41,6 +41,9 @@ typedef struct npuq_block {
 /* A kernel that takes rows. params is one of the next three. */
 typedef void npuq_rows_fn(const npuq_block *block, const void *params);
 
+/* To nearest, half to even or half away from zero; towards minus infinity. */
+typedef enum npuq_small_rounding { NPUQ_SMALL_RINT, NPUQ_SMALL_ROUND, NPUQ_SMALL_FLOOR } npuq_small_rounding;
+
 typedef enum npuq_affine_op { NPUQ_MUL, NPUQ_DIV } npuq_affine_op;
 #define NPUQ_AFFINE_OPS (NPUQ_DIV + 1)
 
@@ -58,7 +61,9 @@ typedef enum npuq_steps {
 /* To quantise: y = sat(round((x * smooth[i]) * scale + offset)), or (x * smooth[i]) / scale + offset. To a small float
  * the Ascend 950 divides: see chunk_div_flushed(). Where offset is null, nothing is added: a type of y that has -0
  * keeps it. Only NPUQ_ONE and NPUQ_BY_ROW have smooth scales, which may be null. Of quotients, only those that are
- * small floats have smooth scales or go NPUQ_BY_RUN. */
+ * 8-bit floats have smooth scales or go NPUQ_BY_RUN. Floats of 4 bits are products with the scale alone. Rounded down,
+ * a product of bfloat16 is rounded to bfloat16 first, as the Ascend 950 does. By the other roundings that shows only in
+ * products with scales that are no powers of two, which no operator has. */
 typedef struct npuq_quant_params {
     const void *scale;
     const float *offset;
@@ -68,6 +73,7 @@ typedef struct npuq_quant_params {
     unsigned run;      /* columns of a run */
     bool half_columns; /* of a product or a small float, smooth has the type of x, or scale[i] is bfloat16 as x is; else
                           binary32 */
+    uint8_t rounding;  /* npuq_small_rounding, of floats of 4 bits; else 0 */
 } npuq_quant_params;
 
 /* The one row of a block in runs: a multiple of NPUQ_LEAST_RUN columns each, but the last may be any shorter. */
@@ -166,8 +172,10 @@ typedef void npuq_fence_stores_fn(void);
 #define NPUQ_EACH_SMALL(DO)                                                                                            \
     NPUQ_EACH_FLOAT_X(DO, e4m3fn, FLOAT8_E4M3FN)                                                                       \
     NPUQ_EACH_FLOAT_X(DO, e5m2, FLOAT8_E5M2) NPUQ_EACH_FLOAT_X(DO, hif8, HIFLOAT8)
+#define NPUQ_EACH_4_BITS(DO) NPUQ_EACH_FLOAT_X(DO, e2m1, FLOAT4_E2M1) NPUQ_EACH_FLOAT_X(DO, e1m2, FLOAT4_E1M2)
 #define NPUQ_EACH_PRODUCT_TO(DO, SMALL)                                                                                \
-    NPUQ_EACH_FLOAT_X(DO, i8, INT8) NPUQ_EACH_FLOAT_X(DO, i4, QUINT4X2) NPUQ_EACH_SMALL(SMALL)
+    NPUQ_EACH_FLOAT_X(DO, i8, INT8)                                                                                    \
+    NPUQ_EACH_FLOAT_X(DO, i4, QUINT4X2) NPUQ_EACH_SMALL(SMALL) NPUQ_EACH_4_BITS(SMALL)
 #define NPUQ_EACH_PRODUCT(DO) NPUQ_EACH_PRODUCT_TO(DO, DO)
 #define NPUQ_EACH_QUOTIENT_TO(DO, SMALL)                                                                               \
     NPUQ_EACH_FLOAT_X(DO, i8, INT8)                                                                                    \

@@ -62,8 +62,11 @@ NPUQ_CONTRACT bool npuq_is_valid_quant(const npuq_block *b, npuq_type y, npuq_ty
 {
     const bool by_row = p->steps == NPUQ_ONE || p->steps == NPUQ_BY_ROW;
     const bool takes_all = op == NPUQ_MUL || npuq_is_small_float(y);
+    const bool has_4_bits = npuq_is_4_bit_float(y);
 
     return npuq_is_valid_x(b, x) && npuq_is_valid_y(b, y) && p->scale &&
+           (has_4_bits ? op == NPUQ_MUL && !p->offset && !p->smooth && p->rounding <= NPUQ_SMALL_FLOOR
+                       : p->rounding == 0) &&
            npuq_are_valid_columns(p->scale, p->half_columns && !by_row, x) &&
            (!p->half_columns || (takes_all && (by_row || x == NPUQ_TYPE_BFLOAT16))) &&
            (p->steps == NPUQ_BY_RUN ? takes_all && !p->offset && npuq_are_valid_runs(b, x, p->run, p->scale)

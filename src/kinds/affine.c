@@ -53,9 +53,14 @@ void npuq_quantise_strided_rows(const npuq_kernel_setup *setup, const npuq_tile 
 {
     _Alignas(64) float scales[NPUQ_JOINED + NPUQ_LANES];
     _Alignas(64) float offsets[NPUQ_JOINED + NPUQ_LANES];
-    const npuq_quant_params by_column = {
-        scales, params->offset ? offsets : NULL, NULL, NULL, params->offset ? NPUQ_BY_COLUMN : NPUQ_SCALE_BY_COLUMN, 0,
-        false};
+    const npuq_quant_params by_column = {scales,
+                                         params->offset ? offsets : NULL,
+                                         NULL,
+                                         NULL,
+                                         params->offset ? NPUQ_BY_COLUMN : NPUQ_SCALE_BY_COLUMN,
+                                         0,
+                                         false,
+                                         0};
     row_job job = {setup->kernels, params, tile->cols, scales, offsets};
     npuq_pass pass = {npuq_find_quantiser(setup), params, true, NPUQ_ALL_ROWS, NULL, NULL, &job, SIZE_MAX};
 
@@ -89,7 +94,7 @@ static const npuq_tile *select_rows(const npuq_tile *tile, size_t row, size_t mo
 static inline NPUQ_INLINED void quantise_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, const float *scale,
                                               const float *offset, npuq_steps steps)
 {
-    const npuq_quant_params params = {scale, offset, NULL, NULL, steps, 0, false};
+    const npuq_quant_params params = {scale, offset, NULL, NULL, steps, 0, false, 0};
 
     if (npuq_is_block(setup, tile)) {
         const npuq_block block = npuq_make_block(setup, tile, true);
@@ -129,7 +134,7 @@ static NPUQ_NOT_INLINED void quantise_columns(const npuq_kernel_setup *setup, co
     column_job job = {setup,
                       tile,
                       {NULL, is_one ? npuq_convert_one(setup, tile, NPUQ_AFFINE_OFFSET, offsets) : NULL, NULL, NULL,
-                       setup->steps, 0, false},
+                       setup->steps, 0, false, 0},
                       npuq_count_rows_to_join(setup, tile),
                       scales,
                       offsets};
@@ -171,7 +176,8 @@ void npuq_quantise_by_column(const npuq_plan *plan, const npuq_tile *tile)
                                           NULL,
                                           setup->steps,
                                           0,
-                                          bf16};
+                                          bf16,
+                                          0};
         const npuq_block block = npuq_make_block(setup, tile, true);
 
         npuq_find_quantiser(setup)(&block, &params);

@@ -129,7 +129,7 @@ static inline NPUQ_INLINED void requantise(const npuq_kernel_setup *setup, const
                                            npuq_steps steps)
 {
     npuq_quant_params params = {
-        inverse_scale, offset, smooth->data, tile->group_offsets, steps, 0, is_half_smooth(setup, smooth)};
+        inverse_scale, offset, smooth->data, tile->group_offsets, steps, 0, is_half_smooth(setup, smooth), 0};
 
     if (npuq_is_block(setup, tile) && npuq_is_ready_smooth(setup, smooth)) {
         const npuq_block block = npuq_make_block(setup, tile, true);
@@ -321,7 +321,7 @@ static NPUQ_NOT_INLINED void quantise_runs(const npuq_plan *plan, const npuq_til
     npuq_block all = {tile->places[X].data, tile->places[Y].data, 0, 0, 1, tile->rows * tile->cols, 0,
                       setup->memory.reads,  setup->flip};
     row_values v;
-    const npuq_quant_params params = {v.inverse_scale, NULL, NULL, NULL, NPUQ_BY_RUN, run, false};
+    const npuq_quant_params params = {v.inverse_scale, NULL, NULL, NULL, NPUQ_BY_RUN, run, false, 0};
 
     npuq_run_kernel(setup->kernels, setup->types[X])(&all, run, v.hi);
     memcpy(v.lo, v.hi, sizeof v.lo);

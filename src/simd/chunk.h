@@ -248,11 +248,34 @@ INLINE void store_int4(char *y, icodes c, size_t n, bool unpack_order, stores ho
     }
 }
 
+/* Floats of 4 bits lie in bytes, int4 in words of 32 bits. */
+INLINE void store_float4(char *y, icodes c, size_t n, bool unpack_order, stores how)
+{
+    char words[CHUNK / 2];
+
+    if (LOW_FIRST) {
+        store_int4(y, c, n, unpack_order, how);
+        return;
+    }
+    store_int4(words, c, CHUNK, unpack_order, EXACT);
+    for (size_t i = 0; i < n / 2; i++) {
+        y[i] = words[i ^ 3];
+    }
+}
+
 /* What types of y share a kernel do not. */
 typedef struct y_form {
     uint8_t flip;        /* of int8: XORed with each byte */
+    uint8_t rounding;    /* npuq_small_rounding, of small floats of 4 bits */
     small_format format; /* of small floats with a mantissa of one size */
 } y_form;
+
+INLINE icodes encode_as_asked(vchunk t, y_form form, bool exact, store_check *check)
+{
+    return form.rounding == NPUQ_SMALL_RINT    ? encode_small_float(t, form.format, NPUQ_SMALL_RINT, exact, check)
+           : form.rounding == NPUQ_SMALL_ROUND ? encode_small_float(t, form.format, NPUQ_SMALL_ROUND, exact, check)
+                                               : encode_small_float(t, form.format, NPUQ_SMALL_FLOOR, exact, check);
+}
 
 /* The encode and the narrow of each type. */
 INLINE store_check store_y(npuq_type y_type, char *y, vchunk t, y_form form, size_t n, bool unpack_order, stores how)
@@ -272,14 +295,14 @@ INLINE store_check store_y(npuq_type y_type, char *y, vchunk t, y_form form, siz
     case NPUQ_TYPE_QUINT4X2: store_int4(y, encode_integers(t, -8, 7, exact, &check), n, unpack_order, how); break;
     case NPUQ_TYPE_FLOAT8_E4M3FN:
     case NPUQ_TYPE_FLOAT8_E5M2:
-        store_int8(y, encode_small_float(t, form.format, SMALL_RINT, exact, &check), 0, n, unpack_order, how);
+        store_int8(y, encode_small_float(t, form.format, NPUQ_SMALL_RINT, exact, &check), 0, n, unpack_order, how);
         break;
+    case NPUQ_TYPE_FLOAT4_E2M1:
+    case NPUQ_TYPE_FLOAT4_E1M2: store_float4(y, encode_as_asked(t, form, exact, &check), n, unpack_order, how); break;
     case NPUQ_TYPE_HIFLOAT8: store_int8(y, encode_hifloat8(t, exact, &check), 0, n, unpack_order, how); break;
     case NPUQ_TYPE_INT64:
     case NPUQ_TYPE_UINT64:
-    case NPUQ_TYPE_FLOAT8_E8M0:
-    case NPUQ_TYPE_FLOAT4_E2M1:
-    case NPUQ_TYPE_FLOAT4_E1M2: __builtin_unreachable(); /* no kernel makes them */
+    case NPUQ_TYPE_FLOAT8_E8M0: __builtin_unreachable(); /* no kernel makes them */
     }
     return check;
 }
@@ -292,6 +315,19 @@ INLINE store_check store_requant(char *y, vchunk t, ichunk offsets, size_t n, st
 
     store_int8(y, add_requant_offsets(c, offsets), 0, n, false, how);
     return check;
+}
+
+/* Rounded to bfloat16, half to even. NaN stays as it is: a sum might make a number of it. */
+INLINE vchunk chunk_as_bfloat16(vchunk t)
+{
+    for (int i = 0; i < 4; i++) {
+        const vu bits = (vu)t.v[i];
+
+        const vu rounded = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000u;
+
+        t.v[i] = (vf)(bits ^ ((bits ^ rounded) & (vu)(t.v[i] == t.v[i])));
+    }
+    return t;
 }
 
 INLINE vchunk chunk_set(float value)

@@ -26,23 +26,21 @@ INLINE small_format find_format(npuq_type type)
                           (uint16_t)(0 - (1u << (npuq_bits_of(type) - 1)))};
 }
 
-/* How 4 bits may also be rounded, numbered as the options of operators: half away from zero, towards minus infinity. */
-typedef enum small_rounding { SMALL_RINT, SMALL_ROUND, SMALL_FLOOR } small_rounding;
-
 /* A magnitude's power of two times 2^f.drop, and the magnitude. The sum rounds half to even as the type does, and ends
  * with an integer in units of the type's last place. The least power is that of the least normal number, so that
  * subnormal numbers are rounded as the type's. */
-INLINE vf sum_of_small(vf t, small_format f, small_rounding rounding)
+INLINE vf sum_of_small(vf t, small_format f, npuq_small_rounding rounding)
 {
     const vf bounded = v_bounded_magnitude(t, v_set(f.largest));
     const vf power = v_upper((vf)((vu)bounded & 0x7F800000u), (vf)((vu){0} + f.least_normal));
     const vf shift = (vf)((vu)power + (f.drop << 23));
 
-    if (rounding == SMALL_ROUND) { /* a half of the type ends with zeros: with a last bit, it is above the half */
+    if (rounding == NPUQ_SMALL_ROUND) { /* a half of the type ends with zeros: with a last bit, it is above the half */
         return (vf)((vu)bounded | 1u) + shift;
     }
     const vf sum = bounded + shift;
-    if (rounding == SMALL_FLOOR) { /* back to the larger magnitude of a negative number, the smaller one of others */
+    if (rounding ==
+        NPUQ_SMALL_FLOOR) { /* back to the larger magnitude of a negative number, the smaller one of others */
         const vf rounded = sum - shift;
         const vi negative = (vi)t >> 31;
 
@@ -51,7 +49,7 @@ INLINE vf sum_of_small(vf t, small_format f, small_rounding rounding)
     return sum;
 }
 
-INLINE vh small_halves(vf a, vf b, small_format f, small_rounding rounding)
+INLINE vh small_halves(vf a, vf b, small_format f, npuq_small_rounding rounding)
 {
     return small_codes(sum_of_small(a, f, rounding), sum_of_small(b, f, rounding), f) | (h_signs(a, b) & f.sign);
 }
@@ -91,7 +89,7 @@ INLINE vchunk chunk_with_signs(vchunk quotients, vchunk x, vchunk s)
 }
 
 /* Saturates; keeps the sign of zero. The check fails where there is a NaN. */
-INLINE icodes encode_small_float(vchunk t, small_format f, small_rounding rounding, bool exact, store_check *check)
+INLINE icodes encode_small_float(vchunk t, small_format f, npuq_small_rounding rounding, bool exact, store_check *check)
 {
     if (exact) {
         t = chunk_without_nan(t);
