@@ -52,6 +52,7 @@ KINDS = [
     Kind("dynamic_quant_asymmetric/tensor", _SMOOTH, _QUANTISED, 1, (), _SUM, {}),
     Kind("dynamic_quant/token", (*_SMOOTH, "experts64"), _QUANTISED, 1, (), _PRODUCT, {}),
     Kind("dynamic_quant/tensor", _SMOOTH, _QUANTISED, 1, (), _PRODUCT, {}),
+    Kind("dynamic_quant_float8/token", ("plain",), _SMALL, 1, (), {"multiplications": 3}, {}),
     Kind("dynamic_block_quant/block32", ("plain",), _QUANTISED, 0, (), _PRODUCT, {}),
     Kind("dynamic_block_quant/block128", ("plain",), _QUANTISED, 0, (), _PRODUCT, {}),
     Kind("anti_quant/mul", _BOTH, _FROM_WEIGHTS, 0.0493, ("f32", 3), _SUM, {"loads": 2}),
@@ -110,7 +111,7 @@ def _is_usual(kind, parameters, x, y):
         return x != "f16" or operator == "dynamic_block_quant" or (parameters == "uniform" and mode != "div")
     if y in _SMALL:
         pairs = (("f32", "e4m3fn"), ("bf16", "e4m3fn"), ("bf16", "hif8"))
-        return mode == "mul" and parameters == "uniform" and (x, y) in pairs
+        return mode in ("mul", "token") and parameters in ("uniform", "plain") and (x, y) in pairs
     return (x, y) == ("bf16", "i4") and parameters != "smooth" and mode not in ("tensor", "block32")
 
 

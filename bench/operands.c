@@ -252,23 +252,24 @@ void operands_free(struct operands *o)
 /* ---- calls ----------------------------------------------------------------------------------------------------- */
 
 /* The tensor of each role. */
-#define FROM_X         &o->x
-#define FROM_SCALE     &o->scale
-#define FROM_OFFSET    &o->offset
-#define FROM_SMOOTH    if_present(&o->scale)
-#define FROM_GROUPS    if_present(&o->group_index)
-#define FROM_ROW_SCALE if_present(&o->activation_scale)
-#define FROM_BIAS      if_present(&o->offset)
-#define TO_Y           &o->y
-#define TO_SCALE       &o->scale_out
-#define TO_OFFSET      &o->offset_out
-#define THE_AXIS       c->parameters == BENCH_AXIS ? 1 : -1
-#define THE_DIV_MODE   c->mode == BENCH_DIV
-#define THE_ROUND_MODE NPUQ_ROUND_NEAREST
-#define THE_QUANT_MODE c->mode == BENCH_TENSOR ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN
-#define THE_SCALE_FORM NPUQ_SCALE_PRODUCT
-#define THE_BLOCK      bench_block(c)
-#define THE_MIN_SCALE  0.0F
+#define FROM_X           &o->x
+#define FROM_SCALE       &o->scale
+#define FROM_OFFSET      &o->offset
+#define FROM_SMOOTH      if_present(&o->scale)
+#define FROM_GROUPS      if_present(&o->group_index)
+#define FROM_ROW_SCALE   if_present(&o->activation_scale)
+#define FROM_BIAS        if_present(&o->offset)
+#define TO_Y             &o->y
+#define TO_SCALE         &o->scale_out
+#define TO_OFFSET        &o->offset_out
+#define THE_AXIS         c->parameters == BENCH_AXIS ? 1 : -1
+#define THE_DIV_MODE     c->mode == BENCH_DIV
+#define THE_ROUND_MODE   NPUQ_ROUND_NEAREST
+#define THE_QUANT_MODE   c->mode == BENCH_TENSOR ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN
+#define THE_SCALE_FORM   NPUQ_SCALE_PRODUCT
+#define THE_BLOCK        bench_block(c)
+#define THE_MIN_SCALE    0.0F
+#define THE_DST_TYPE_MAX c->y_dtype == NPUQ_HIFLOAT8 ? 15.0F : 0.0F
 
 #define INPUT(name, NAME, ROLE, ...)  , FROM_##ROLE
 #define OUTPUT(name, NAME, ROLE, ...) , TO_##ROLE

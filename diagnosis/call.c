@@ -190,10 +190,19 @@ static void set_tokens(struct call *call)
     }
 }
 
+/* The options, with the rule that follows from the operator. */
+static struct call_options options_of(unsigned op, const struct call_options *options)
+{
+    struct call_options all = *options;
+
+    all.rule = op & SCALED_TO_FLOAT8 ? RULE_FLOAT8 : all.rule;
+    return all;
+}
+
 bool call_make(struct call *call, unsigned op, const npuq_tensor *const operands[OPERANDS],
                const struct call_options *options)
 {
-    *call = (struct call){.op = op, .options = *options};
+    *call = (struct call){.op = op, .options = options_of(op, options)};
     for (int i = 0; i < OPERANDS; i++) {
         if (operands[i] && !array_make(&call->operands[i], operands[i])) {
             return false;
@@ -207,7 +216,8 @@ bool call_make(struct call *call, unsigned op, const npuq_tensor *const operands
 
 void call_view(struct call *call, unsigned op, const npuq_tensor *x, const struct call_options *options)
 {
-    *call = (struct call){.op = op, .options = *options, .operands = {[OPERAND_X] = {x->data, x->dtype, 0}}};
+    *call =
+        (struct call){.op = op, .options = options_of(op, options), .operands = {[OPERAND_X] = {x->data, x->dtype, 0}}};
     set_shape(call, x);
     set_channels(call);
     set_tokens(call);

@@ -22,9 +22,10 @@ enum { EACH_OPERATOR(BIT) EACH_OWN(BIT) };
 enum { EACH_OPTION(NUMBER) NUMBER_OF_OPTIONS };
 #undef NUMBER
 
-/* How row_quant quantises: by the rule of an operator. The calls of all other operators have none. */
+/* How row_quant quantises: by the rule of an operator. Operators to 8-bit floats by scales that they find have a rule
+ * of their own, and the calls of all others have none. */
 #define RULE(name, NAME) RULE_##NAME,
-enum rule { RULE_NONE, EACH_RULE(RULE) RULES };
+enum rule { RULE_NONE, EACH_RULE(RULE) RULES, RULE_FLOAT8 = RULES };
 #undef RULE
 
 /* The operands, with one name for those of the same role in several operators. */
@@ -76,6 +77,7 @@ enum { EACH_OPERATOR(SETS) EACH_OWN(SETS) };
 #define OUTPUT_UINT64(name, NAME, EXECUTOR) HAS(NAME, OUTPUTS, DTYPE_UINT64)
 #define OUTPUT_SCALE(name, NAME, EXECUTOR)  HAS(NAME, RESULTS, RESULT_SCALE)
 #define OUTPUT_OFFSET(name, NAME, EXECUTOR) HAS(NAME, RESULTS, RESULT_OFFSET)
+#define OUTPUT_INT8(name, NAME, EXECUTOR)   HAS(NAME, OUTPUTS, DTYPE_INT8)
 #define OPTION_BLOCK(name, NAME, EXECUTOR)  HAS(NAME, OPTIONS, NUMBER_OF_BLOCK)
 
 enum {
@@ -88,6 +90,8 @@ enum {
     ASYMMETRIC = OPERATORS_WITH(OUTPUT_OFFSET),  /* and finds offsets */
     SYMMETRIC = FINDS_SCALES & ~ASYMMETRIC,
     BY_BLOCK = OPERATORS_WITH(OPTION_BLOCK),
+    TO_INT8 = OPERATORS_WITH(OUTPUT_INT8),
+    SCALED_TO_FLOAT8 = FINDS_SCALES & ~TO_INT8,
 };
 
 struct array {
@@ -104,6 +108,7 @@ struct call_options {
     bool rounds_to_nearest;
     int64_t block;
     float min_scale;
+    float dst_type_max;
     enum rule rule;
     npuq_dtype y_dtype;
 };

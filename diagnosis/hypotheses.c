@@ -3,6 +3,7 @@
 
 #include "steps.h"
 
+#include <math.h>
 #include <string.h>
 
 /* More facts of operators, for OPERATORS_WITH(). */
@@ -13,7 +14,6 @@
 #define OPTION_SCALE_FORM(name, NAME, EXECUTOR) HAS(NAME, OPTIONS, NUMBER_OF_SCALE_FORM)
 #define OPTION_DIV_MODE(name, NAME, EXECUTOR)   HAS(NAME, OPTIONS, NUMBER_OF_DIV_MODE)
 #define OUTPUT_INT4(name, NAME, EXECUTOR)       HAS(NAME, OUTPUTS, DTYPE_QUINT4X2)
-#define OUTPUT_INT8(name, NAME, EXECUTOR)       HAS(NAME, OUTPUTS, DTYPE_INT8)
 #define INPUT_ROW_SCALE(name, NAME, EXECUTOR)   HAS(NAME, OPERANDS, OPERAND_ROW_SCALE)
 #define INPUT_SCALE(name, NAME, EXECUTOR)       HAS(NAME, OPERANDS, OPERAND_SCALE)
 #define INPUT_OFFSET(name, NAME, EXECUTOR)      HAS(NAME, OPERANDS, OPERAND_OFFSET)
@@ -27,11 +27,10 @@ enum {
     BY_AXIS = OPERATORS_WITH(OPTION_AXIS),
     BY_RULE = OPERATORS_WITH(OPTION_RULE),
     BY_ROWS = FINDS_SCALES & ~BY_BLOCK,
-    BY_ROW_FACTOR = SYMMETRIC & DYNAMIC, /* DMAX / m */
+    BY_ROW_FACTOR = SYMMETRIC & DYNAMIC & TO_INT8, /* DMAX / m */
     IN_TWO_FORMS = OPERATORS_WITH(OPTION_SCALE_FORM),
     DIVIDES = OPERATORS_WITH(OPTION_DIV_MODE),
     TO_INT4 = OPERATORS_WITH(OUTPUT_INT4),
-    TO_INT8 = OPERATORS_WITH(OUTPUT_INT8),
     TO_FLOATS = FROM_NARROW | FROM_SUMS,
     ROUNDS = TO_INT8 | MAKES_WORDS,
     SCALED_SUMS = FROM_SUMS & ~READS_WORDS,
@@ -74,7 +73,7 @@ enum {
 #define MASK                "Take the lowest four bits of an element before it is shifted."
 #define BEGIN_ANEW          "Begin anew with each row."
 #define JOIN_TILES          "Join the extremes of all tiles of a row before its scale is computed."
-#define RAISES_SCALE(bound) "takes " bound " if the scale is less, or NaN, and then multiplies by its reciprocal"
+#define RAISES_SCALE(bound) "takes " bound " if the scale is less, or NaN, and scales x by that"
 #define OTHER_BOUND         "The bound is 1e-12, or none in the symmetric operators."
 #define BOUND(name, how_common, operators, needs, kind, bound, what)                                                   \
     {                                                                                                                  \
@@ -86,8 +85,8 @@ enum {
         BOUND("least-m-" name, how_common, SYMMETRIC, NEEDS(other_scaling), BOUND_OF_LARGEST, bound,                   \
               "takes " text " for the largest |v| if the largest |v| is less, but not if it is NaN"),                  \
         BOUND("added-" name, RARE, FINDS_SCALES, NO_NEEDS, ADDED_TO_SCALE, bound,                                      \
-              "adds " text " to the scale and has no other lower bound, and multiplies by 1 / the sum"),               \
-        BOUND("added-m-" name, RARE, SYMMETRIC, NEEDS(row_scales), ADDED_TO_LARGEST, bound,                            \
+              "adds " text " to the scale and has no other lower bound, and scales x by the sum"),                     \
+        BOUND("added-m-" name, RARE, SYMMETRIC, NEEDS_2(row_scales, rounded_inverse), ADDED_TO_LARGEST, bound,         \
               "adds " text " to the largest |v|")
 #define FIND_SCALES "Find each scale in the data, or compare with the operator that takes a given scale."
 #define POWERS_OF_2(name, how, where)                                                                                  \
@@ -166,14 +165,14 @@ enum {
 #define SMOOTHQUANT(type) DOES(DIVIDES_BY_BOUNDED(BOUND_1E_5), STEP_PRECISION, TYPE_##type, STEP_PRODUCT, TYPE_##type)
 #define DIVIDED_M(name, how_common, bound, text)                                                                       \
     {                                                                                                                  \
-        name, how_common, SYMMETRIC, Y_ANY, NO_NEEDS, DOES(DIVIDES_BY_BOUNDED(bound)), "divides by max(m, " text,      \
-            OTHER_DEFINITION                                                                                           \
+        name, how_common, SYMMETRIC, Y_ANY, NEEDS(rounded_inverse), DOES(DIVIDES_BY_BOUNDED(bound)),                   \
+            "divides by max(m, " text, OTHER_DEFINITION                                                                \
     }
 /* What DMAX is divided by, in the operator's own arithmetic and in that of most programs. */
-#define CONVENTION(name, how_common, what, ...)                                                                        \
-    {name, how_common, SYMMETRIC, Y_ANY, NO_NEEDS, DOES(__VA_ARGS__), what, OTHER_DEFINITION},                         \
+#define CONVENTION(name, how_common, y, what, ...)                                                                     \
+    {name, how_common, SYMMETRIC, y, NO_NEEDS, DOES(__VA_ARGS__), what, OTHER_DEFINITION},                             \
     {                                                                                                                  \
-        name "-divided", how_common, SYMMETRIC & ~BY_RULE, Y_ANY, NO_NEEDS,                                            \
+        name "-divided", how_common, SYMMETRIC &TO_INT8 & ~BY_RULE, Y_INTEGER, NO_NEEDS,                               \
             DOES(__VA_ARGS__, STEP_FORM, FORM_DIVIDED, STEP_SCALING, SCALING_DIVISION),                                \
             what ", and divides x by the scale", OTHER_DEFINITION                                                      \
     }
@@ -252,7 +251,7 @@ const struct hypothesis hypotheses[] = {
     {"fused", COMMON, AFFINE | SCALED_SUMS, Y_ANY, NEEDS_3(product, long_product, sum), DOES(STEP_SUM, SUM_FUSED),
      "rounds product and sum once, as a fused multiply-add does",
      "Compile with -ffp-contract=off, or use a multiply and an add that the compiler cannot join."},
-    {"reciprocal", COMMON, DIVIDES, Y_ANY, NEEDS(division), DOES(STEP_SCALING, SCALING_RECIPROCAL),
+    {"reciprocal", COMMON, DIVIDES | SCALED_TO_FLOAT8, Y_ANY, NEEDS(division), DOES(STEP_SCALING, SCALING_RECIPROCAL),
      "multiplies by 1 / scale where the operator divides by the scale",
      "Divide: the rounded reciprocal moves quotients across a half."},
     {"reciprocal", COMMON, BY_ROW_FACTOR, Y_ANY, NO_NEEDS, DOES(STEP_SCALING, SCALING_RECIPROCAL),
@@ -263,6 +262,8 @@ const struct hypothesis hypotheses[] = {
      "Compute the factor as (1 / m) * DMAX, from the largest |x|, not from the scale."},
     {"factor", USUAL, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_SCALING, SCALING_FACTOR),
      "multiplies by DMAX / m, which is computed once for the row", THIS_RULE},
+    {"factor", COMMON, SCALED_TO_FLOAT8, Y_FLOAT8, NO_NEEDS, DOES(STEP_SCALING, SCALING_FACTOR),
+     "multiplies by DMAX / m, as npu_dynamic_quant does for int8", "Divide by the scale, as the device does."},
     {"reciprocal", COMMON, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_SCALING, SCALING_RECIPROCAL), "multiplies by 1 / scale",
      THIS_RULE},
     {"division", COMMON, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_SCALING, SCALING_DIVISION), "divides by the scale",
@@ -317,7 +318,7 @@ const struct hypothesis hypotheses[] = {
      "rounds products and sum to float16", KEEP_IN_FLOAT32},
     {"all-bfloat16", USUAL, SCALED_SUMS, Y_FLOAT16 | Y_FLOAT32, NEEDS(sum),
      DOES(STEP_PRODUCT, TYPE_BFLOAT16, STEP_SUM, SUM_BFLOAT16), "rounds products and sum to bfloat16", KEEP_IN_FLOAT32},
-    {"dmax-first", USUAL, BY_ROW_FACTOR | BY_RULE, Y_ANY, NO_NEEDS, DOES(STEP_SCALING, SCALING_DMAX_FIRST),
+    {"dmax-first", USUAL, (SYMMETRIC & DYNAMIC) | BY_RULE, Y_ANY, NO_NEEDS, DOES(STEP_SCALING, SCALING_DMAX_FIRST),
      "multiplies by DMAX, then divides by m", "Compute the factor or the scale once for the row."},
     {"inverse-first", USUAL, BY_ROW_FACTOR | BY_RULE, Y_ANY, NEEDS_2(row_scales, factor),
      DOES(STEP_UNIT, UNIT_OTHER_FACTOR), "multiplies by (1 / m) * DMAX, which is rounded twice",
@@ -445,8 +446,11 @@ const struct hypothesis hypotheses[] = {
      FLUSHES_RESULTS},
     {"flush-all", RARE, FROM_NARROW | SCALED_SUMS, Y_WIDE, NEEDS_2(subnormals, new_subnormals),
      DOES(STEP_SUBNORMALS, SUBNORMAL_ALL), FLUSHES_ALL},
-    {"flush-all", RARE, SYMMETRIC, Y_ANY, NEEDS_2(wide_x, small_scale), DOES(STEP_SUBNORMALS, SUBNORMAL_ALL),
+    {"flush-all", RARE, SYMMETRIC &TO_INT8, Y_ANY, NEEDS_2(wide_x, small_scale), DOES(STEP_SUBNORMALS, SUBNORMAL_ALL),
      FLUSHES_ALL},
+    /* A scale that flush-results makes 0 divides as the one that it was. */
+    {"flush-all", RARE, SCALED_TO_FLOAT8, Y_FLOAT8, NEEDS_3(wide_x, small_scale, smooth),
+     DOES(STEP_SUBNORMALS, SUBNORMAL_ALL), FLUSHES_ALL},
     /* ---- dynamic operators ---- */
     {"range-reciprocal", USUAL, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_UNIT, UNIT_RECIPROCAL),
      "multiplies the range by 1 / 255 (int4: 1 / 15)", "Divide: the rounded reciprocal gives other scales."},
@@ -454,7 +458,7 @@ const struct hypothesis hypotheses[] = {
      "divides the range by 254 (int4: 14)", "Divide by the number of steps, 255 or 15."},
     {"one-step-more", COMMON, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_UNIT, UNIT_ONE_MORE),
      "divides the range by 256 (int4: 16)", "Divide by the number of steps, 255 or 15."},
-    {"one-step-more", COMMON, SYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_UNIT, UNIT_ONE_MORE),
+    {"one-step-more", COMMON, SYMMETRIC, Y_INTEGER, NO_NEEDS, DOES(STEP_UNIT, UNIT_ONE_MORE),
      "takes 128 (int4: 8) for DMAX", "DMAX is 127 or 7."},
     {"no-least-scale", USUAL, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_LEAST, LEAST_NONE),
      "has no lower bound on the scale", "The scale is 1e-12 where the range is narrower, or NaN."},
@@ -500,6 +504,14 @@ const struct hypothesis hypotheses[] = {
      "rounds the row's scale and offset to bfloat16 before they are used", "Keep scale and offset in float32."},
     {"scale-bfloat16", COMMON, BY_ROW_FACTOR | BY_BLOCK, Y_ANY, NO_NEEDS, DOES(STEP_TOKEN_TYPE, TYPE_BFLOAT16),
      "returns the scale rounded to bfloat16", "Return the scale in float32."},
+    {"scale-float16", COMMON, SCALED_TO_FLOAT8, Y_FLOAT8, NO_NEEDS, DOES(STEP_TOKEN_TYPE, TYPE_FLOAT16),
+     "rounds the scale to float16 before it is used", "Keep the scale in float32."},
+    {"scale-bfloat16", COMMON, SCALED_TO_FLOAT8, Y_FLOAT8, NO_NEEDS, DOES(STEP_TOKEN_TYPE, TYPE_BFLOAT16),
+     "rounds the scale to bfloat16 before it is used", "Keep the scale in float32."},
+    {"returned-float16", USUAL, SCALED_TO_FLOAT8, Y_FLOAT8, NO_NEEDS, DOES(STEP_RETURNED, TYPE_FLOAT16),
+     "returns the scale rounded to float16, but uses it in float32", "Return the scale in float32."},
+    {"returned-bfloat16", RARE, SCALED_TO_FLOAT8, Y_FLOAT8, NO_NEEDS, DOES(STEP_RETURNED, TYPE_BFLOAT16),
+     "returns the scale rounded to bfloat16, but uses it in float32", "Return the scale in float32."},
     {"returned-float16", USUAL, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_RETURNED, TYPE_FLOAT16),
      "returns the row's scale and offset rounded to float16, but uses them in float32",
      "Return scale and offset in float32."},
@@ -511,15 +523,19 @@ const struct hypothesis hypotheses[] = {
      "Choose the form with scale_form: the product is CANN 9.0's, the inverse that of 8.5 and of groups."},
     {"other-form", USUAL, BY_BLOCK, Y_ANY, NO_NEEDS, DOES(STEP_FORM, FORM_OTHER), "computes the scale as 1 / q",
      "Multiply m by the float32 value of 1 / DMAX."},
+    {"other-form", USUAL, SCALED_TO_FLOAT8, Y_FLOAT8, NO_NEEDS, DOES(STEP_FORM, FORM_OTHER),
+     "computes the scale as 1 / (DMAX / m)", "Multiply m by the float32 value of 1 / DMAX."},
     {"other-form", USUAL, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_FORM, FORM_OTHER),
      "computes the scale as 1 / (DMAX / m)", "Compute the scale as the rule of this operator says."},
     {"scale-product", USUAL, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_FORM, FORM_PRODUCT),
      "computes the scale as m * (1 / DMAX)", "Compute the scale as the rule of this operator says."},
-    {"scale-divided", COMMON, SYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_FORM, FORM_DIVIDED),
+    {"scale-divided", COMMON, SYMMETRIC, Y_ANY, NEEDS(rounded_inverse), DOES(STEP_FORM, FORM_DIVIDED),
      "computes the scale as m / DMAX", "Compute the scale as this operator does, such as m * (1 / DMAX)."},
     {"scale-is-largest", RARE, SYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_FORM, FORM_LARGEST), "returns m as the scale",
      "Return m * (1 / DMAX)."},
-    {"scale-is-factor", USUAL, SYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_FORM, FORM_FACTOR),
+    {"scale-is-factor", USUAL, SCALED_TO_FLOAT8, Y_FLOAT8, NO_NEEDS, DOES(STEP_FORM, FORM_FACTOR),
+     "returns DMAX / m as the scale", "Return the scale to multiply y by: m * (1 / DMAX)."},
+    {"scale-is-factor", USUAL, SYMMETRIC &TO_INT8, Y_ANY, NO_NEEDS, DOES(STEP_FORM, FORM_FACTOR),
      "returns what x is multiplied by, DMAX / m, as the scale, as npu_swiglu_quant does",
      "Return the scale to multiply y by: m * (1 / DMAX)."},
     {"smooth-left-out", COMMON, DYNAMIC, Y_ANY, NEEDS(smooth), DOES(STEP_SMOOTH, SMOOTH_LEFT_OUT),
@@ -819,14 +835,16 @@ const struct hypothesis hypotheses[] = {
     DIVIDED_M("divided-m-1e-6", RARE, BOUND_1E_6, "1e-6) / DMAX"),
     DIVIDED_M("divided-m-epsilon", RARE, BOUND_EPSILON, "FLT_EPSILON) / DMAX"),
     DIVIDED_M("divided-m-other", RARE, BOUND_OF_DUMP, "another number) / DMAX"),
-    CONVENTION("half-step-more", USUAL, "takes 127.5 (int4: 7.5) for DMAX", STEP_UNIT, UNIT_HALF_MORE),
-    CONVENTION("one-sided-range", USUAL,
+    CONVENTION("half-step-more", USUAL, Y_INTEGER, "takes 127.5 (int4: 7.5) for DMAX", STEP_UNIT, UNIT_HALF_MORE),
+    CONVENTION("one-sided-range", USUAL, Y_INTEGER,
                "divides m by 128 (int4: 8) where it is that of a negative v: the scale is max(-lo / 128, hi / 127)",
                STEP_RANGE, RANGE_ONE_SIDED),
-    CONVENTION("signed-extreme", RARE, "divides the v with the largest |v| by -128 (int4: -8): scales may be negative",
-               STEP_RANGE, RANGE_SIGNED),
-    CONVENTION("range-clipped", RARE, "takes another number times the largest |v| for m, and clamps what is beyond",
-               STEP_RANGE, RANGE_CLIPPED),
+    CONVENTION("signed-extreme", RARE, Y_INTEGER,
+               "divides the v with the largest |v| by -128 (int4: -8): scales may be negative", STEP_RANGE,
+               RANGE_SIGNED),
+    CONVENTION("range-clipped", RARE, Y_ANY,
+               "takes another number times the largest |v| for m, and clamps what is beyond", STEP_RANGE,
+               RANGE_CLIPPED),
     {"range-clipped", RARE, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_RANGE, RANGE_CLIPPED),
      "takes another number times lo and hi, and clamps what is beyond", OTHER_DEFINITION},
     {"ggml-q4-0", USUAL, BY_BLOCK, Y_INT4, NO_NEEDS,
@@ -951,8 +969,13 @@ struct needs needs_met(const struct call *call)
     const bool by_division = rule[STEP_SCALING] == SCALING_DIVISION;
     /* A quotient of a subnormal scale is beyond DMAX, or infinite, if the scale has very few bits. */
     const bool beyond = by_division ? x == NPUQ_FLOAT32 : wide;
-    /* A product of x and 127 is not rounded, and the scale is a quotient: float64 gives the same after DMAX. */
-    const bool one_rounding = x != NPUQ_FLOAT32 && ((by_factor && rule[STEP_FORM] == FORM_FACTOR) ||
+    const bool to_float8 = call->options.rule == RULE_FLOAT8;
+    const double dmax =
+        call->options.dst_type_max > 0 ? (double)call->options.dst_type_max : dtype_of(call->options.y_dtype)->high;
+    int exponent;
+    /* A product of x and 127 is not rounded, and the scale is a quotient: float64 gives the same after DMAX. To 8-bit
+     * floats quotients of 16-bit floats are seldom so near to what decides. */
+    const bool one_rounding = x != NPUQ_FLOAT32 && (to_float8 || (by_factor && rule[STEP_FORM] == FORM_FACTOR) ||
                                                     (by_division && rule[STEP_FORM] == FORM_DIVIDED));
     const bool given_scales = call->op & WITH_SCALES;
     /* float64 rounds a single product once, too. A product of few bits is not rounded. */
@@ -982,7 +1005,7 @@ struct needs needs_met(const struct call *call)
         .float_offset = float_offset,
         .sum = sum,
         .product = !divides,
-        .division = divides,
+        .division = divides || to_float8,
         .later_steps = !dtype_is_float(y) || sum || row_scale,
         .scales = scales,
         .scale_not_float16 = scale->dtype != NPUQ_FLOAT16,
@@ -1029,6 +1052,7 @@ struct needs needs_met(const struct call *call)
                         has_more(y, NPUQ_FLOAT16),
         .over_bfloat16 = finer_offset || has_more(x, NPUQ_BFLOAT16) || has_more(scale->dtype, NPUQ_BFLOAT16) ||
                          has_more(y, NPUQ_BFLOAT16),
+        .rounded_inverse = !to_float8 || frexp(dmax, &exponent) != 0.5,
         .other_scaling = !(by_division && rule[STEP_FORM] == FORM_DIVIDED),
         .small_scale = rule[STEP_FORM] != FORM_FACTOR,
         .tensor_range = row_ranges && call->rows > 1,

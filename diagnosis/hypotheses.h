@@ -66,7 +66,8 @@ struct needs {
     bool small_scale;   /* a returned scale can be subnormal */
     bool over_float16;  /* an operand of floats, or y, has another type than float16 */
     bool over_bfloat16;
-    bool other_scaling; /* no rule of row_quant that divides by m / DMAX */
+    bool rounded_inverse; /* 1 / DMAX has other bits than DMAX */
+    bool other_scaling;   /* no rule of row_quant that divides by m / DMAX */
 };
 
 /* Types of y, as bits. */

@@ -50,7 +50,7 @@ struct arithmetic {
     {                                                                                                                  \
         [STEP_FORM] = form, [STEP_SCALING] = scaling, [STEP_PRODUCT] = product, [STEP_ROUNDING] = rounding             \
     }
-const unsigned char row_rules[RULES][STEPS] = {
+const unsigned char row_rules[RULES + 1][STEPS] = {
     [RULE_DYNAMIC_QUANT] = RULE(FORM_PRODUCT, SCALING_FACTOR, PRODUCT_FLOAT32, ROUND_HALF_EVEN),
     [RULE_SWIGLU] = RULE(FORM_FACTOR, SCALING_FACTOR, PRODUCT_FLOAT32, ROUND_HALF_EVEN),
     [RULE_ADD_RMS_NORM] = RULE(FORM_OTHER, SCALING_FACTOR, PRODUCT_FLOAT32, ROUND_HALF_EVEN),
@@ -58,6 +58,7 @@ const unsigned char row_rules[RULES][STEPS] = {
     [RULE_MOE_ROUTING] = RULE(FORM_DIVIDED, SCALING_DIVISION, PRODUCT_FLOAT32, ROUND_HALF_EVEN),
     [RULE_MOE_ROUTING_8_5] = RULE(FORM_DIVIDED, SCALING_DIVISION, PRODUCT_FLOAT16_TRUNCATED, ROUND_HALF_AWAY),
     [RULE_GROUPED_SWIGLU] = RULE(FORM_DIVIDED, SCALING_RECIPROCAL, TYPE_FLOAT16, ROUND_HALF_EVEN),
+    [RULE_FLOAT8] = RULE(FORM_PRODUCT, SCALING_DIVISION, AS_DEFINED, AS_DEFINED),
 };
 
 static struct arithmetic arithmetic_of(const struct call *call, const struct variant *variant, struct trace *trace)
@@ -125,12 +126,17 @@ static double multiply(const struct arithmetic *a, double x, double y, int type)
     return type == TYPE_FLOAT64 ? x * y : finish(a, npuq_ref_mul((float)x, (float)y), type);
 }
 
-static double divide(const struct arithmetic *a, double x, double y, int type)
+/* The type that the quotient is made for decides what becomes of subnormals. */
+static double divide_for(const struct arithmetic *a, double x, double y, int type, npuq_dtype made)
 {
     x = flush_input(a, x);
     y = flush_input(a, y);
-    const npuq_ref_dtype to = (npuq_ref_dtype)a->call->options.y_dtype; /* it decides what becomes of subnormals */
-    return type == TYPE_FLOAT64 ? x / y : finish(a, npuq_ref_quotient((float)x, (float)y, to), type);
+    return type == TYPE_FLOAT64 ? x / y : finish(a, npuq_ref_quotient((float)x, (float)y, (npuq_ref_dtype)made), type);
+}
+
+static double divide(const struct arithmetic *a, double x, double y, int type)
+{
+    return divide_for(a, x, y, type, a->call->options.y_dtype);
 }
 
 /* A division on the device's vector unit. A quotient that is 0, infinite or NaN has no neighbours. */
@@ -521,7 +527,7 @@ static double smoothed(const struct arithmetic *a, size_t i, bool in_range)
     const double x = flush_input(a, load_x(a, i));
     const int how = choice(a, STEP_SMOOTH);
 
-    note(in_range ? NULL : a->trace, call->options.rule ? "v" : "x", x);
+    note(in_range ? NULL : a->trace, call->options.rule && call->options.rule < RULES ? "v" : "x", x);
     if (!smooth->data || how == SMOOTH_LEFT_OUT || (how == SMOOTH_AFTER_RANGE && in_range) ||
         (how == SMOOTH_IN_RANGE_ONLY && !in_range)) {
         return x;
@@ -830,11 +836,14 @@ static npuq_dtype rounded_dtype(const struct arithmetic *a)
     return call_rounded_dtype(a->call->op, a->call->options.y_dtype);
 }
 
-/* The largest integer: m becomes this. */
+/* The largest integer, or dst_type_max: m becomes this. */
 static double dmax_of(const struct arithmetic *a)
 {
     const int unit = choice(a, STEP_UNIT);
 
+    if (a->call->options.dst_type_max > 0) {
+        return (double)a->call->options.dst_type_max;
+    }
     return dtype_of(rounded_dtype(a))->high + (unit == UNIT_ONE_MORE ? 1 : unit == UNIT_HALF_MORE ? 0.5 : 0);
 }
 
@@ -893,7 +902,7 @@ static struct token symmetric_token(const struct arithmetic *a, const struct ext
     } else if (inverse) {
         scale = divide(a, 1, r, wide);
     } else {
-        scale = multiply(a, m, divide(a, 1, dmax, wide), wide);
+        scale = multiply(a, m, divide_for(a, 1, dmax, wide, NPUQ_FLOAT32), wide); /* a constant, not a division */
     }
     token.scale = bounded(a, scale, false);
     if ((!(token.scale == scale) && !is_nan(token.scale)) || bound_kind(a) == ADDED_TO_SCALE) {

@@ -7,7 +7,7 @@
 #include "variant.h"
 
 /* The rules of row_quant, as choices of the steps that they decide. */
-extern const unsigned char row_rules[RULES][STEPS];
+extern const unsigned char row_rules[RULES + 1][STEPS];
 
 /* The bounds that have names, and none. */
 extern const double steps_bounds[BOUNDS];

@@ -66,7 +66,8 @@ struct random_call random_call_of(unsigned op, const npuq_tensor *const operands
                    .quant_mode = options->per_tensor ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN,
                    .scale_form = options->inverse_form ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT,
                    .block = options->block,
-                   .min_scale = options->min_scale};
+                   .min_scale = options->min_scale,
+                   .dst_type_max = options->dst_type_max};
     const npuq_tensor *x = operands[OPERAND_X];
     const npuq_shape_facts facts = {x->ndim, x->shape, options->per_tensor, .block = options->block};
 
@@ -129,6 +130,7 @@ bool random_call_make(struct random_call *random, unsigned op, size_t (*choose)(
                                          .rounds_to_nearest = c->round_mode == NPUQ_ROUND_NEAREST,
                                          .block = c->block,
                                          .min_scale = c->min_scale,
+                                         .dst_type_max = c->dst_type_max,
                                          .y_dtype = c->tensors[Y].dtype};
     if (accepted) {
         assert_true(call_make(&random->call, op, operands, &options));

@@ -147,16 +147,30 @@ static size_t channel_of(const struct random_call *s, size_t i)
     return s->call.operands[OPERAND_SCALE].count == 1 ? 0 : i % COLS;
 }
 
+static float value_of(const struct random_call *s, size_t i)
+{
+    const struct array *smooth = &s->call.operands[OPERAND_SMOOTH];
+    const size_t group = s->call.row_group ? s->call.row_group[i / COLS] : 0;
+    const float x = get(&s->call.operands[OPERAND_X], i);
+
+    return smooth->data ? npuq_ref_mul(x, get(smooth, group * COLS + i % COLS)) : x;
+}
+
+/* The scale that is given, or the one that is found. */
+static float divisor_of(const struct random_call *s, size_t i)
+{
+    return s->call.tokens == 0 ? get(&s->call.operands[OPERAND_SCALE], channel_of(s, i))
+                               : get(&s->results[RESULT_SCALE], i / s->call.token_length);
+}
+
 static float quotient_of(const struct random_call *s, size_t i, int units)
 {
-    const float x = get(&s->call.operands[OPERAND_X], i);
-    const float scale = get(&s->call.operands[OPERAND_SCALE], channel_of(s, i));
-    const float quotient = npuq_ref_quotient(x, scale, (npuq_ref_dtype)s->call.options.y_dtype);
+    const float quotient = npuq_ref_quotient(value_of(s, i), divisor_of(s, i), (npuq_ref_dtype)s->call.options.y_dtype);
 
     return units == 0 ? quotient : npuq_ref_beside(quotient, units > 0);
 }
 
-/* An element of quantize with a moved quotient. */
+/* An element of quantize, or of dynamic_quant_float8, with a moved quotient. */
 static uint64_t element_with(const struct random_call *s, size_t i, int units)
 {
     const struct array *zeros = &s->call.operands[OPERAND_OFFSET];
@@ -171,8 +185,7 @@ static uint64_t element_with(const struct random_call *s, size_t i, int units)
 
 static bool is_exact(const struct random_call *s, size_t i)
 {
-    return (double)quotient_of(s, i, 0) * (double)get(&s->call.operands[OPERAND_SCALE], channel_of(s, i)) ==
-           (double)get(&s->call.operands[OPERAND_X], i);
+    return (double)quotient_of(s, i, 0) * (double)divisor_of(s, i) == (double)value_of(s, i);
 }
 
 /* Moves some 6 % of all quotients, as the device does. Returns the expected admission. */
@@ -246,8 +259,12 @@ static struct random_call make_dynamic(const struct dynamic_types *t)
     const npuq_tensor *const operands[OPERANDS] = {[OPERAND_X] = &x_view,
                                                    [OPERAND_SMOOTH] = t->smooth ? &smooth_view : NULL,
                                                    [OPERAND_GROUPS] = t->smooth == 2 ? &groups_view : NULL};
-    const float dmax = (float)dtype_of(t->y)->dmax;
+    const bool to_float8 = !dtype_is_integer(t->y);
+    const float dst_type_max = t->y == NPUQ_HIFLOAT8 && test_one_in(2) ? 15.0f : 0.0f;
+    const float dmax = dst_type_max > 0 ? dst_type_max : (float)dtype_of(t->y)->dmax;
+    const unsigned op = to_float8 ? DYNAMIC_QUANT_FLOAT8 : t->block > 0 ? DYNAMIC_BLOCK_QUANT : DYNAMIC_QUANT;
     const struct call_options options = {.y_dtype = t->y,
+                                         .dst_type_max = dst_type_max,
                                          .per_tensor = t->per_tensor,
                                          .inverse_form = t->inverse,
                                          .axis = -1,
@@ -264,19 +281,21 @@ static struct random_call make_dynamic(const struct dynamic_types *t)
         }
         put(&x, i, i % COLS % length == 5 ? m : near_tie(call_rounded_dtype(DYNAMIC_QUANT, t->y)) * (m / dmax));
     }
-    const struct random_call s = random_call_of(t->block > 0 ? DYNAMIC_BLOCK_QUANT : DYNAMIC_QUANT, operands, &options);
+    const struct random_call s = random_call_of(op, operands, &options);
     free(x.data);
     free(smooth.data);
     return s;
 }
 
-static float value_of(const struct random_call *s, size_t i)
+/* A call in which each element has a division. */
+static struct random_call make_divided(void)
 {
-    const struct array *smooth = &s->call.operands[OPERAND_SMOOTH];
-    const size_t group = s->call.row_group ? s->call.row_group[i / COLS] : 0;
-    const float x = get(&s->call.operands[OPERAND_X], i);
+    static const npuq_dtype float8[] = {NPUQ_FLOAT8_E4M3FN, NPUQ_FLOAT8_E5M2, NPUQ_HIFLOAT8};
+    const struct quantize_types types = random_types();
+    struct dynamic_types found = {floats[test_below(3)], float8[test_below(3)], .per_tensor = test_one_in(4)};
 
-    return smooth->data ? npuq_ref_mul(x, get(smooth, group * COLS + i % COLS)) : x;
+    found.smooth = (int)test_below(found.per_tensor ? 2 : 3);
+    return test_one_in(2) ? make_quantize(&types) : make_dynamic(&found);
 }
 
 static struct span span_of(const struct random_call *s, size_t token)
@@ -362,9 +381,8 @@ static void test_devices_are_within(void **unused)
     size_t others = 0;
 
     (void)unused;
-    for (int again = 0; again < test_rounds(50); again++) {
-        const struct quantize_types types = random_types();
-        struct random_call s = make_quantize(&types);
+    for (int again = 0; again < test_rounds(80); again++) {
+        struct random_call s = make_divided();
         const struct admission expected = move_elements(&s);
 
         const struct diagnosis d = check_within(&s, &dumps, &others);
@@ -392,15 +410,14 @@ static void test_devices_are_within(void **unused)
 static void test_elements_outside_are_wrong(void **unused)
 {
     (void)unused;
-    for (int again = 0; again < test_rounds(15); again++) {
-        const struct quantize_types types = random_types();
-        struct random_call s = make_quantize(&types);
+    for (int again = 0; again < test_rounds(30); again++) {
+        struct random_call s = make_divided();
         struct admission expected = move_elements(&s);
 
         for (int n = 0; n < 3; n++) {
             const size_t i = test_below(COUNT);
             uint64_t outside = array_bits(&s.results[RESULT_Y], i);
-            const uint64_t mask = types.y == NPUQ_INT32 ? UINT32_MAX : 0xFF;
+            const uint64_t mask = s.call.options.y_dtype == NPUQ_INT32 ? UINT32_MAX : 0xFF;
             const bool differed = array_bits(&s.dump[RESULT_Y], i) != outside;
 
             while (outside == element_with(&s, i, 0) || outside == element_with(&s, i, -1) ||
@@ -416,6 +433,13 @@ static void test_elements_outside_are_wrong(void **unused)
             expected.differing += !differed;
             expected.wrong++;
             array_set_bits(&s.dump[RESULT_Y], i, outside);
+        }
+        if (s.call.tokens > 0) { /* the scale has no division */
+            const size_t token = test_below(s.call.tokens);
+            const float scale = get(&s.results[RESULT_SCALE], token);
+            put(&s.dump[RESULT_SCALE], token, npuq_ref_beside(scale, test_one_in(2)));
+            expected.differing++;
+            expected.wrong++;
         }
         const struct diagnosis d = diagnosis_of(&s);
         check_admission(&d.admission, &expected);

@@ -34,6 +34,7 @@ OPERATORS = {name: getattr(npuquant, name) for name in _diagnosis._steps()}
 CALLS = [(usual(name).function.__name__, usual(name).hard_call) for name in operators.DIAGNOSED]
 CALLS += [(name, npuquant.hard_inputs(name, shape, **arguments).call) for name, shape, arguments in (
     ("npu_quantize", (12, 40), {"dtype": "uint8"}),
+    ("npu_dynamic_quant", (12, 40), {"dst_type": "hifloat8", "dst_type_max": 15.0}),
     ("npu_quantize", (12, 40), {"dtype": np.int32, "axis": 0, "dtypes": {"zero_points": "int8"}}),
     ("npu_quantize", (3, 4, 40), {"dtype": "quint4x2", "div_mode": False, "without": "zero_points"}),
     ("npu_group_quant", (12, 40), {"dtypes": {"x": "bfloat16", "group_index": np.int32}}),
@@ -103,7 +104,7 @@ def in_text(value, dtype):
     """An element of a result as a step shows it."""
     if value.dtype == np.int64:
         return f"0x{value.view('u8'):016X}"
-    if dtype == "bfloat16" or value.dtype.kind == "f":
+    if dtype == "bfloat16" or dtype in expected.SMALL or value.dtype.kind == "f":
         return f"(0x{int.from_bytes(value.tobytes(), sys.byteorder):0{2 * value.itemsize}X})"
     return str(value)
 
@@ -861,6 +862,43 @@ def test_hypotheses():
     both = [set(npuquant.hypotheses(name)) for name in ("dequant", "requant")]
     assert set(npuquant.hypotheses("npu_quant_matmul")) > both[0] | both[1]
     assert "smooth-left-out" not in [each.name for each in npuquant.hypotheses("dequant")]
+
+
+def test_hypotheses_of_8_bit_floats():
+    """Those about scales belong to them; those about rounding to integers and their range do not."""
+    known = {each.name for each in npuquant.hypotheses("dynamic_quant_float8")}
+    assert known >= {"reciprocal", "factor", "dmax-first", "scale-divided", "other-form", "range-of-first-32", "one-scale",
+                     "scale-of-next-row", "range-of-tensor", "scale-power-of-2-up", "range-clipped", "smooth-left-out"}
+    assert known.isdisjoint({"half-away", "truncate", "wrap", "symmetric-range", "indefinite", "nan-low", "plus-128",
+                             "one-step-more", "half-step-more", "one-sided-range", "signed-extreme", "negated", "division",
+                             "range-clipped-divided", "moe-routing", "inverse-first"})
+    assert {each.name for each in npuquant.hypotheses("npu_dynamic_quant")} > known
+
+
+@pytest.mark.parametrize("dtype, most", [("float8_e4m3fn", 0), ("float8_e5m2", 0), ("hifloat8", 15)])
+def test_8_bit_floats_by_found_scales(dtype, most):
+    """A kernel that multiplies by DMAX / m, as for int8, and a device with another code. Values of few bits are near
+    the middle of two codes more often."""
+    x = expected.floats(expected.round_to(np.random.default_rng(4).normal(size=(64, 256)).astype(f4), "bfloat16"))
+    call = {"input": x, "dst_type": dtype, "dst_type_max": most}
+    y, scale = npuquant.npu_dynamic_quant(**call)
+    dmax = f4(most or {"float8_e4m3fn": 448, "float8_e5m2": 57344}[dtype])
+    largest = abs(x).max(axis=1, keepdims=True)
+    multiplied = expected.to_small(x * (dmax / largest), dtype)
+    assert (multiplied != y).any()
+    found = npuquant.diagnose((multiplied, scale), "npu_dynamic_quant", **call)
+    assert "factor" in [each.name for each in found.first_place]
+    t = expected.divided(x, scale[:, None])
+    beside = [expected.to_small(np.nextafter(t, end), dtype) for end in (f4(-np.inf), f4(np.inf))]
+    moved = np.where(beside[0] != y, beside[0], beside[1])
+    at = np.flatnonzero((moved != y).ravel())[0]
+    dump = y.copy()
+    dump.ravel()[at] = moved.ravel()[at]
+    found = npuquant.diagnose((dump, scale), "npu_dynamic_quant", **call)
+    assert found.verdict == "admissible" and found.admissible.unit == "element"
+    dump.ravel()[at] ^= 0x04
+    found = npuquant.diagnose((dump, scale), "npu_dynamic_quant", **call)
+    assert found.verdict == "none" and found.admissible.wrong == 1
 
 
 # ---- rows of fused operators ----

@@ -18,7 +18,7 @@ import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
-from numpy_operators import round_to  # noqa: E402
+from numpy_operators import SMALL, round_to  # noqa: E402
 
 lines = []
 written = {}
@@ -47,6 +47,11 @@ def halves_of(values):
 def words(values):
     """quint4x2 words, as the command stores them."""
     return np.array(values, "u4").view(i4)
+
+
+def codes(*rows):
+    """Codes of 8-bit floats, rows of them in hexadecimal."""
+    return np.array([[*bytes.fromhex(row)] for row in rows], u1)
 
 
 def save(name, array, version):
@@ -92,7 +97,8 @@ def c_argument(stem, argument, array, is_words, data=None):
 
 def c_example(name, command, inputs, expected, options):
     given = dict(zip((option[2:].replace("-", "_") for option in options[::2]), options[1::2]))
-    is_packed = given.pop("dtype", None) == "quint4x2"
+    made = given.pop("dtype", "")
+    is_packed = made == "quint4x2"
     fields = {"op": "TEST_" + command.upper().replace("-", "_")}
     if command == "quantize":
         fields.update(axis=min(1, inputs["x"].ndim - 1), div_mode="true")
@@ -107,6 +113,8 @@ def c_example(name, command, inputs, expected, options):
                  for argument, array in inputs.items()]
     arguments += [c_argument(name, argument, array, is_packed and argument == "y")
                   for argument, array in expected.items()]
+    if made in SMALL:
+        arguments = [argument.replace("NPUQ_UINT8", f"NPUQ_{made.upper()}") for argument in arguments]
     if command == "dynamic-quant-asymmetric" and "offset" not in expected:
         arguments.append(c_argument(name, "offset", expected["scale"], False, "NULL"))
     rows = textwrap.fill(", ".join(arguments).replace(", ", ",\0").replace("},\0{", "}, {"), initial_indent=" " * 5,
@@ -421,6 +429,17 @@ special_y = np.array([[127, -128, 0, 127, 127, -128, 0, 127], [0] * 8, [0] * 8],
 for form, least in (("product", 0x00089122), ("inverse", 0)):
     example(f"dynamic-quant special rows {form}", command, special,
             {"y": special_y, "scale": bits([least, 0x7F800000, 0x7FC00000])}, "--scale-form", form)
+
+# ---- dynamic_quant_float8 ----
+
+command = "dynamic-quant-float8"
+example("dynamic-quant-float8 small scale", command, {"x": bits([[0x04000000, 0x84000000, 0x00800000, 0, 0x80000000]])},
+        {"y": codes("7E FE 7E 00 00"), "scale": bits([0x00249249])}, "--dtype", "float8_e4m3fn")
+example("dynamic-quant-float8 infinity and NaN", command, {"x": np.array([[np.inf, 1, -1, 0], [1, np.nan, 2, 3]], f4)},
+        {"y": codes("00 00 80 00", "00 00 00 00"), "scale": bits([0x7F800000, 0x7FC00000])}, "--dtype", "float8_e5m2")
+example("dynamic-quant-float8 dst_type_max", command, {"x": rows[:1]},
+        {"y": codes("12 A4 2F 00 2E 8F 27 AA"), "scale": bits([0x3E4CCCCE])},
+        "--dtype", "hifloat8", "--dst-type-max", "15")
 
 # ---- dynamic_block_quant ----
 

@@ -2,8 +2,8 @@
 """Kernels of dynamic_quant, dynamic_quant_asymmetric, dynamic_block_quant and row_quant with mistakes."""
 import numpy as np
 from numeric import (HALF_ADDED, ROUNDINGS, Machine, Mistakes, f4, f8, for_tensor_cores, groups, in_type, kept, packed,
-                     placed, read_as, read_x, represented, reused, rounded, to_integers, with_offset)
-from numpy_operators import floats, round_to
+                     placed, read_as, read_x, represented, reused, rounded, to_floats, to_integers, with_offset)
+from numpy_operators import SMALL, floats, round_to, small_value
 
 CLIPPED = 0.9
 BOUNDS = {"1e-12": 1e-12, "1e-10": 1e-10, "1e-8": 1e-8, "1e-6": 1e-6, "1e-5": 1e-5, "epsilon": 2.0**-23,
@@ -407,18 +407,27 @@ def kernel_of(quantise):
         mistakes = Mistakes(names)
         machine = Machine(mistakes, ["all"])
         dtype = call.arguments["dtype"]
-        greatest = 7 if dtype == "quint4x2" else 127
+        machine.divides_for(dtype)
+        most = small_value(dtype, SMALL[dtype]) if dtype in SMALL else 7 if dtype == "quint4x2" else 127
+        greatest = call.arguments.get("dst_type_max") or most
         t, parameters = quantise(call, greatest, machine, mistakes)
+        if dtype in SMALL:
+            results = {"y": to_floats(t, dtype, mistakes).reshape(call.inputs["x"].shape)}
+            mistakes.refuse_unknown()
+            return {**results, **in_shape(parameters, call)}
         integer = "int8" if dtype == "uint8" else dtype
         whole = represented(to_integers(t, integer, mistakes), integer, mistakes).reshape(call.inputs["x"].shape)
         whole = whole + 128 if dtype == "uint8" else whole
         results = {"y": packed(whole, mistakes) if greatest == 7 else whole.astype(dtype)}
         mistakes.refuse_unknown()
-        for name, parameter in parameters.items():
-            results[name] = round_to(parameter.astype(f4), "float32").reshape(scales_shape(call))
-        return results
+        return {**results, **in_shape(parameters, call)}
 
     return kernel
+
+
+def in_shape(parameters, call):
+    return {name: round_to(parameter.astype(f4), "float32").reshape(scales_shape(call))
+            for name, parameter in parameters.items()}
 
 
 def scales_shape(call):
@@ -445,6 +454,14 @@ def dynamic_quant(call, greatest, machine, mistakes):
     *parameters, scale = symmetric_parameters(ranges, greatest, call.arguments, machine, mistakes)
     scale = returned(scale[of_results], "row", mistakes)
     return scaled(v, *map(spread, parameters), machine, mistakes), {"scale": scale}
+
+
+def dynamic_quant_float8(call, names):
+    """It divides by the scale: the other ways are mistakes."""
+    other = names & {"factor", "reciprocal", "dmax-first", *DIVIDED_M}
+    made = names - {"factor", "returned-float16", "returned-bfloat16"} | ({"division"} if not other else set())
+    results = kernel_of(dynamic_quant)(call, made)
+    return {**results, "scale": kept(results["scale"], names, "returned")}
 
 
 # What makes the rules of dynamic_quant.
@@ -526,6 +543,7 @@ def dynamic_block_quant(call, greatest, machine, mistakes):
 
 KERNELS = {
     "dynamic_quant": kernel_of(dynamic_quant),
+    "dynamic_quant_float8": dynamic_quant_float8,
     "dynamic_quant_asymmetric": kernel_of(dynamic_quant_asymmetric),
     "dynamic_block_quant": kernel_of(dynamic_block_quant),
     "row_quant": row_quant,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Shared by faulty kernels of several operators."""
 import numpy as np
-from numpy_operators import RANGES, floats, group_of_rows, pack, round_to
+from numpy_operators import RANGES, SMALL, divided, floats, group_of_rows, pack, round_to, to_small
 
 f4, f8 = np.float32, np.float64
 
@@ -144,6 +144,11 @@ def packed(whole, mistakes):
     return pack(whole)
 
 
+def to_floats(t, dtype, mistakes):
+    """Codes of an 8-bit float."""
+    return to_small(t.astype(f4) if "float64-to-float32" in mistakes else t, dtype)
+
+
 def kept(t, mistakes, *what):
     """Keeps values in a shorter type for a mistake such as "sum-float16"."""
     for dtype in "float16", "bfloat16":
@@ -192,10 +197,16 @@ class Machine:
         self.type = f8 if is_wide(mistakes) else f4
         self.keeps = lambda t: kept(t, mistakes, *every_step)
         self.most = np.inf  # of a scale, in kernels by other definitions
+        self.divide = np.divide
         self.reads = flushed if "flush-inputs" in mistakes or "flush-all" in mistakes else np.asarray
         self.writes = flushed if "flush-results" in mistakes or "flush-all" in mistakes else np.asarray
 
+    def divides_for(self, dtype):
+        """Divides as the device does where it makes the type."""
+        self.divide = divided if dtype in SMALL and self.type is f4 else np.divide
+
     def compute(self, operation, *operands):
+        operation = self.divide if operation is np.divide else operation
         return self.keeps(self.writes(operation(*(self.reads(np.asarray(operand, self.type)) for operand in operands))))
 
 

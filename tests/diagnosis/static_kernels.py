@@ -2,8 +2,8 @@
 """Kernels of quantize, group_quant and trans_quant_param with mistakes."""
 import numpy as np
 from numeric import (Machine, for_tensor_cores, groups, kept, kernel_of_y, of_other_dimension, packed, read_parameter,
-                     read_x, represented, reused, rounded, to_integers, with_offset)
-from numpy_operators import SMALL, divided, to_small
+                     read_x, represented, reused, rounded, to_floats, to_integers, with_offset)
+from numpy_operators import SMALL
 
 # ---- parameters ----
 
@@ -45,25 +45,25 @@ def channels(shape, dimension, what, mistakes):
 # ---- elements ----
 
 
-def scaled(x, s, divides, dtype, machine, mistakes):
-    divide = divided if dtype in SMALL and machine.type is np.float32 else np.divide
+def scaled(x, s, divides, machine, mistakes):
     if "reciprocal" in mistakes:
-        return machine.compute(np.multiply, x, machine.compute(divide, 1, s))
+        return machine.compute(np.multiply, x, machine.compute(np.divide, 1, s))
     if "division" in mistakes:
-        return machine.compute(divide, x, machine.compute(divide, 1, s))
-    return machine.compute(divide if divides != ("opposite" in mistakes) else np.multiply, x, s)
+        return machine.compute(np.divide, x, machine.compute(np.divide, 1, s))
+    return machine.compute(np.divide if divides != ("opposite" in mistakes) else np.multiply, x, s)
 
 
 def quantised(x, s, z, divides, dtype, mistakes):
     """x divided or multiplied by s, plus z, in a type."""
     machine = Machine(mistakes)
+    machine.divides_for(dtype)
     if z is not None and "offset-before-scaling" in mistakes:
         x, z = kept(machine.compute(np.add, x, z), mistakes, "sum", "all", "operands"), None
-    t = kept(scaled(x, s, divides, dtype, machine, mistakes), mistakes, "product", "all", "operands")
+    t = kept(scaled(x, s, divides, machine, mistakes), mistakes, "product", "all", "operands")
     if z is not None:
         t = with_offset(x, t, s, z, dtype, machine, mistakes)
     if dtype in SMALL:
-        return to_small(t.astype(np.float32) if "float64-to-float32" in mistakes else t, dtype)
+        return to_floats(t, dtype, mistakes)
     whole = represented(to_integers(t, dtype, mistakes), dtype, mistakes)
     return packed(whole, mistakes) if dtype == "quint4x2" else whole.astype(dtype)
 

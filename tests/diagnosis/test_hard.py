@@ -87,6 +87,16 @@ def dynamic_quant_forms():
         yield dict(shape=ROWS, dtypes={"x": x}, dtype=y, scale_form="inverse")
 
 
+def dynamic_quant_float8_forms():
+    optionals = (), ("group_index",), ("smooth_scales", "group_index")
+    for (x, y), left_out in zip(itertools.product(FLOATS, SMALL), itertools.cycle((*optionals, optionals[2]))):
+        yield dict(shape=ROWS, dtypes={"x": x}, dtype=y, without=left_out, dst_type_max=15.0 * (y == "hifloat8"))
+    yield dict(shape=ROWS, dtype="hifloat8", without=optionals[1])
+    yield dict(shape=(4, 16, 128), dtype="float8_e4m3fn")
+    for x, y, left_out in zip(FLOATS, SMALL, optionals[1:] * 2):
+        yield dict(shape=ROWS, dtypes={"x": x}, dtype=y, quant_mode="pertensor", without=left_out)
+
+
 def dynamic_quant_asymmetric_forms():
     optionals = (), ("group_index",), ("smooth_scales", "group_index")
     for x, y, left_out in itertools.product(FLOATS, ("int8", "quint4x2"), optionals):

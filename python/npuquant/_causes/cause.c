@@ -50,6 +50,7 @@ static void set_option(struct call_options *options, int role, int64_t number, f
     case SCALE_FORM: options->inverse_form = number == NPUQ_SCALE_INVERSE; break;
     case BLOCK: options->block = number; break;
     case MIN_SCALE: options->min_scale = real; break;
+    case DST_TYPE_MAX: options->dst_type_max = real; break;
     case RULE: options->rule = (enum rule)number; break;
     default: options->rounds_to_nearest = number == NPUQ_ROUND_NEAREST; break;
     }
@@ -643,10 +644,13 @@ static PyObject *describe_operators(const struct hypothesis *hypothesis)
 #define NAME_OF(name, NAME, EXECUTOR) #name,
     static const char *const names[NUMBER_OF_OPERATORS] = {EACH_OPERATOR(NAME_OF) EACH_OWN(NAME_OF)};
 #undef NAME_OF
+#define TYPES_OF(name, NAME, EXECUTOR) OUTPUTS_OF_##NAME,
+    static const unsigned types[NUMBER_OF_OPERATORS] = {EACH_OPERATOR(TYPES_OF) EACH_OWN(TYPES_OF)};
+#undef TYPES_OF
     PyObject *operators = PyList_New(0);
 
     for (int i = 0; operators && i < NUMBER_OF_OPERATORS; i++) {
-        if (hypothesis->operators & 1U << i) {
+        if (hypothesis->operators & 1U << i && hypothesis->y_types & types[i]) {
             append(&operators, PyUnicode_FromString(names[i]));
         }
     }

@@ -64,8 +64,8 @@ class Admissible(NamedTuple):
     """How many differences the device's vector division may make, counted in units with one quotient each."""
 
     verdict: str  # "equal", "admissible" or "wrong"
-    unit: str  # "element"; for npu_dynamic_quant "row" or "tensor", for npu_dynamic_block_quant "block"; for row_quant
-    # "row", or "element" with a rule that divides by the scale
+    unit: str  # "element"; for npu_dynamic_quant to integers "row" or "tensor", for npu_dynamic_block_quant "block"; for
+    # row_quant "row", or "element" with a rule that divides by the scale
     units: Optional[int]  # all units; this and all below are None if nothing differs
     differing: Optional[int]
     wrong: Optional[int]  # units that no quotient of the device gives
@@ -264,7 +264,9 @@ _FUNCTIONS = {**{function.__name__: function for function in map(function_of, (*
 @functools.lru_cache(maxsize=None)
 def _steps() -> Dict[str, Tuple[str, ...]]:
     """The functions, with the operators of _native whose steps they have. Those for experts have their own."""
-    return {**{function_of(name).__name__: reports.operators_of(name) for name in (*DIAGNOSED, "quant_matmul")},
+    to_float8 = {name: [each for each in DIAGNOSED if each == f"{name}_float8"] for name in DIAGNOSED}
+    return {**{function_of(name).__name__: (*reports.operators_of(name), *to_float8.get(name, ()))
+               for name in (*DIAGNOSED, "quant_matmul")},
             **{name: (name,) for name in experts.FUNCTIONS}}
 
 
@@ -314,6 +316,7 @@ def _call_and_actual(actual: Any, operator: Operator, args: Sequence[Any],
     function = _function(operator)
     result, kept = _keep(function, args, kwargs)
     ours = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+    name = kept.result.name if kept.arguments else "float32"
     if isinstance(result, (tuple, list)):
         if isinstance(result, list) and len(result) == 1 and not isinstance(actual, (tuple, list)):
             actual = [actual]  # the array that the list holds
@@ -322,10 +325,11 @@ def _call_and_actual(actual: Any, operator: Operator, args: Sequence[Any],
                             f"{function.__name__}() returns, with None for what is not compared")
         if all(each is None for each in actual):
             raise ValueError("actual: has None only; expected an array or more")
-        arrays = tuple(None if each is None else _take_actual(f"actual[{i}]", each, result[i])
+        arrays = tuple(None if each is None else _take_actual(f"actual[{i}]", each, result[i],
+                                                              name if i == 0 else "float32")
                        for i, each in enumerate(actual))
     else:
-        arrays = (_take_actual("actual", actual, result, kept.result.name if kept.arguments else "float32"),)
+        arrays = (_take_actual("actual", actual, result, name),)
     return kept, ours, arrays
 
 
@@ -481,7 +485,7 @@ def hard_inputs(operator: Operator, shape: Sequence[int], *, dtypes: Optional[Ma
     """
     function = _function(operator, but=experts.FUNCTIONS)
     name = function.__name__
-    if len(_steps()[name]) > 1:
+    if function is _operators.npu_quant_matmul:
         raise ValueError(f"operator: is {name}; expected what follows its sums: {' or '.join(_steps()[name])}")
     optional = {tensor.npu_name: tensor.use == "optional" for tensor in OPERATORS[_steps()[name][0]].inputs}
     for given in kwargs:
@@ -511,9 +515,10 @@ def hard_inputs(operator: Operator, shape: Sequence[int], *, dtypes: Optional[Ma
         results, kept = _keep(function, (), {**call, **inputs})
         return results if isinstance(results, tuple) else (results,), kept.call, kept.result.name
 
-    _, _, y = keep(form.arrays({}))  # what the library refuses, it says
+    _, kept = _keep(function, (), {**call, **form.arrays({})})  # what the library refuses, it says
+    form = Form(kept.name, shape, types, settings)
     with np.errstate(all="ignore"):
-        maker = make(form, y, seed, keep)
+        maker = make(form, kept.result.name, seed, keep)
     inputs = form.arrays(maker.stored)
     names = [hypothesis["name"] for hypothesis, _ in _native.hypotheses()]
     mistakes = [{"name": names[number], "elements": changed, "same_as": names[same] if changed and same != number else None}

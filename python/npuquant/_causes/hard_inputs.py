@@ -468,6 +468,9 @@ class Elements(Maker):
 class Tokens(Maker):
     """Draws rows, blocks, or the whole tensor: of operators that find their scales."""
 
+    def _dmax(self) -> float:
+        return float(self.form.settings.get("dst_type_max") or TYPES[self.rounded].most)
+
     def _find_tokens(self, tokens: int) -> None:
         """A token is a row, a block, or the whole tensor: the elements that share a scale."""
         form = self.form
@@ -484,7 +487,7 @@ class Tokens(Maker):
         """New values for all of x; kinds has the kind of each token."""
         form, random, at, n = self.form, self.random, self.token, self.form.count
         tokens = kinds.size
-        dmax, asymmetric = TYPES[self.rounded].most, "ASYMMETRIC" in form.traits
+        dmax, asymmetric = self._dmax(), "ASYMMETRIC" in form.traits
         size = random.magnitude(-7, 7, tokens)
         least = float(form.settings.get("min_scale", 0))
         if least > 0:  # half of the blocks get the size where the limit begins
@@ -557,7 +560,7 @@ class Tokens(Maker):
             _, scale, offset = (each.ravel().astype(np.float64) for each in self._kept(x)[0])
             back = (1 / scale).astype(np.float32).astype(np.float64)
         else:
-            back = (TYPES[self.rounded].most / high).astype(np.float32).astype(np.float64)
+            back = (self._dmax() / high).astype(np.float32).astype(np.float64)
             back = np.maximum(back, float(form.settings.get("min_scale", 0)))
         if "BY_RULE" in form.traits:
             # Or where float16 rounds it across a half: a rule may do that.
