@@ -341,7 +341,7 @@ def dynamic_quant_float8(
     >>> y
     array([[ 18, 164,  47,   0]], dtype=uint8)
     >>> scale
-    array([0.2], dtype=float32)
+    array([0.20000002], dtype=float32)
     """
     x = tensor("input", input)
     kind = result_of("dynamic_quant_float8", "dst_type", dst_type)

@@ -237,8 +237,9 @@ _FLOAT32 = np.dtype(np.float32)
 def _types_of(operator: str) -> Tuple[Results, str, str]:
     """What an operator's first result may be, the usual type, and the words of a message for the types."""
     types = types_made(operator)
+    made = {name: kind for name, kind in QUANTISED.items() if kind.name in types}
     kinds = (FLOATING if "float32" in types else REQUANTISED if "float16" in types else
-             QUANTISED if "hifloat8" in types else INTEGERS)
+             made if "hifloat8" in types else INTEGERS)
     return kinds, types[0], listed(types)
 
 

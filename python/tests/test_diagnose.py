@@ -599,7 +599,7 @@ def test_calls_that_are_refused():
     for operator in ("quantize", "version", np.zeros(3), None, npuquant.version, npuquant.diagnose):
         for call in (lambda: npuquant.diagnose(actual, operator, x), lambda: npuquant.hypotheses(operator),
                      lambda: npuquant.explain(operator, x, at=0), lambda: npuquant.hard_inputs(operator, (3,))):
-            with pytest.raises(ValueError, match=r"\Aoperator: is .*; expected one of dequant, npu_anti_quant, "):
+            with pytest.raises(ValueError, match=r"\Aoperator: is .*; expected one of dequant, dynamic_quant_float8, npu_"):
                 call()
     assert _threads._kept.get() is None
 
