@@ -359,8 +359,8 @@ static bool set_option(call *c, const change *how)
 
     return SET(axis, int32_t) || SET(div_mode, bool) || SET(quant_mode, npuq_quant_mode) ||
            SET(scale_form, npuq_scale_form) || SET(round_mode, npuq_round_mode) || SET(block, int64_t) ||
-           SET(row_block, int64_t) ||
-           SET(y_dtype, npuq_dtype) || (is(how->name, "min_scale") && memcpy(&c->min_scale, &bits, sizeof bits)) ||
+           SET(row_block, int64_t) || SET(y_dtype, npuq_dtype) ||
+           (is(how->name, "min_scale") && memcpy(&c->min_scale, &bits, sizeof bits)) ||
            (is(how->name, "dst_type_max") && memcpy(&c->dst_type_max, &bits, sizeof bits));
 }
 

@@ -553,7 +553,8 @@ static void see_memory(const unsigned char *p, const void *expected, size_t byte
 
 static y_form form_of(npuq_type y)
 {
-    return (y_form){.rounding = (uint8_t)rounding,
+    return (y_form){.has_4_bits = npuq_is_4_bit_float(y),
+                    .rounding = npuq_is_4_bit_float(y) ? (uint8_t)rounding : 0,
                     .format = npuq_is_small_float(y) ? find_format(y) : (small_format){0}};
 }
 

@@ -158,7 +158,8 @@ static void quantise_rectangles(const npuq_plan *plan, const npuq_tile *tile)
     }
 }
 
-/* Units and tiles are whole rows of blocks. Where several matrices end with shorter blocks, units are whole matrices. */
+/* Units and tiles are whole rows of blocks. Where several matrices end with shorter blocks, units are whole matrices.
+ */
 static void plan_rectangles(npuq_plan *plan, const npuq_arguments *arguments)
 {
     const npuq_space *space = &plan->area.space;

@@ -51,7 +51,7 @@ struct npuq_plan {
     ptrdiff_t group_stride; /* bytes from the data of a group to those of the next */
     size_t block_rows;      /* of a tile at most */
     size_t first_row;       /* of unit 0 */
-    size_t block;           /* columns that share a scale, if an argument is NPUQ_SHAPE_OF_BLOCKS or NPUQ_SHAPE_OF_ROW_BLOCKS */
+    size_t block; /* columns that share a scale, if an argument is NPUQ_SHAPE_OF_BLOCKS or NPUQ_SHAPE_OF_ROW_BLOCKS */
     uint8_t operands;
     uint8_t way; /* npuq_way */
     npuq_own own;

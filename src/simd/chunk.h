@@ -266,15 +266,33 @@ INLINE void store_float4(char *y, icodes c, size_t n, bool unpack_order, stores 
 /* What types of y share a kernel do not. */
 typedef struct y_form {
     uint8_t flip;        /* of int8: XORed with each byte */
-    uint8_t rounding;    /* npuq_small_rounding, of small floats of 4 bits */
+    bool has_4_bits;     /* a small float with a mantissa of one size */
+    uint8_t rounding;    /* npuq_small_rounding, of these */
     small_format format; /* of small floats with a mantissa of one size */
 } y_form;
 
-INLINE icodes encode_as_asked(vchunk t, y_form form, bool exact, store_check *check)
+/* Not inlined: few calls ask for these roundings. */
+NOINLINE icodes encode_rounded(vchunk t, y_form form, bool exact, store_check *check)
 {
-    return form.rounding == NPUQ_SMALL_RINT    ? encode_small_float(t, form.format, NPUQ_SMALL_RINT, exact, check)
-           : form.rounding == NPUQ_SMALL_ROUND ? encode_small_float(t, form.format, NPUQ_SMALL_ROUND, exact, check)
-                                               : encode_small_float(t, form.format, NPUQ_SMALL_FLOOR, exact, check);
+    return form.rounding == NPUQ_SMALL_ROUND ? encode_small_float(t, form.format, NPUQ_SMALL_ROUND, exact, check)
+                                             : encode_small_float(t, form.format, NPUQ_SMALL_FLOOR, exact, check);
+}
+
+/* A float with a mantissa of one size, of 8 or 4 bits. */
+INLINE store_check store_small_float(char *y, vchunk t, y_form form, size_t n, bool unpack_order, stores how)
+{
+    const bool exact = how == TAIL || how == EXACT;
+    store_check check = start_check();
+    const icodes c = form.rounding == NPUQ_SMALL_RINT
+                         ? encode_small_float(t, form.format, NPUQ_SMALL_RINT, exact, &check)
+                         : encode_rounded(t, form, exact, &check);
+
+    if (form.has_4_bits) {
+        store_float4(y, c, n, unpack_order, how);
+    } else {
+        store_int8(y, c, 0, n, unpack_order, how);
+    }
+    return check;
 }
 
 /* The encode and the narrow of each type. */
@@ -295,10 +313,8 @@ INLINE store_check store_y(npuq_type y_type, char *y, vchunk t, y_form form, siz
     case NPUQ_TYPE_QUINT4X2: store_int4(y, encode_integers(t, -8, 7, exact, &check), n, unpack_order, how); break;
     case NPUQ_TYPE_FLOAT8_E4M3FN:
     case NPUQ_TYPE_FLOAT8_E5M2:
-        store_int8(y, encode_small_float(t, form.format, NPUQ_SMALL_RINT, exact, &check), 0, n, unpack_order, how);
-        break;
     case NPUQ_TYPE_FLOAT4_E2M1:
-    case NPUQ_TYPE_FLOAT4_E1M2: store_float4(y, encode_as_asked(t, form, exact, &check), n, unpack_order, how); break;
+    case NPUQ_TYPE_FLOAT4_E1M2: return store_small_float(y, t, form, n, unpack_order, how);
     case NPUQ_TYPE_HIFLOAT8: store_int8(y, encode_hifloat8(t, exact, &check), 0, n, unpack_order, how); break;
     case NPUQ_TYPE_INT64:
     case NPUQ_TYPE_UINT64:

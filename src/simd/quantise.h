@@ -47,6 +47,7 @@ typedef struct quantise_parameters {
     size_t stride;        /* from an offset to the next: 1 of NPUQ_BY_ROW and NPUQ_BY_COLUMN, else 0 */
     unsigned run;         /* columns */
     uint32_t inverse_run; /* see invert_run() */
+    npuq_type y;          /* see find_y() */
     y_form form;
     vchunk scale;
     vchunk offset;
@@ -67,6 +68,12 @@ INLINE void assume_quantising(quantise_spec k)
 INLINE bool tests_types(quantise_spec k)
 {
     return AT_RUN_TIME || npuq_is_small_float(k.y);
+}
+
+/* The type of y: where several share a kernel's code, it is known at run time. */
+INLINE npuq_type find_y(const quantise_parameters *p)
+{
+    return npuq_is_small_float(p->k.y) ? p->y : p->k.y;
 }
 
 /* float16 scales of a product by column are always converted. */
@@ -128,22 +135,23 @@ INLINE quantise_parameters NPUQ_OF_KIND(load)(const void *call, size_t row)
         smooth += all->smooth_offsets[row];
     }
 
-    return (quantise_parameters){
-        .k = c->k,
-        .scales = all->scale,
-        .offsets = c->offset,
-        .smooth = smooth,
-        .columns = may_have_halves(c->k) && all->half_columns ? c->k.x : NPUQ_TYPE_FLOAT32,
-        .stride = stride,
-        .run = all->run,
-        .inverse_run = c->k.steps == NPUQ_BY_RUN ? invert_run(all->run) : 0,
-        .form = {c->flip, all->rounding, npuq_is_small_float(c->k.y) ? find_format(c->y) : (small_format){0}},
-        .scale = scale,
-        .offset = chunk_set(row_offset),
-        .inverse = chunk_set(by_row ? 1.0f / row_scale : 0.0f),
-        .invertible_scale = FAST_DIVIDE && chunk_is_invertible(scale),
-        .flips = c->flip != 0,
-        .adds = may_add_zero(c->k) ? is_sum : all->offset != NULL};
+    return (quantise_parameters){.k = c->k,
+                                 .scales = all->scale,
+                                 .offsets = c->offset,
+                                 .smooth = smooth,
+                                 .columns = may_have_halves(c->k) && all->half_columns ? c->k.x : NPUQ_TYPE_FLOAT32,
+                                 .stride = stride,
+                                 .run = all->run,
+                                 .inverse_run = c->k.steps == NPUQ_BY_RUN ? invert_run(all->run) : 0,
+                                 .y = c->y,
+                                 .form = {c->flip, npuq_is_4_bit_float(c->y), all->rounding,
+                                          npuq_is_small_float(c->k.y) ? find_format(c->y) : (small_format){0}},
+                                 .scale = scale,
+                                 .offset = chunk_set(row_offset),
+                                 .inverse = chunk_set(by_row ? 1.0f / row_scale : 0.0f),
+                                 .invertible_scale = FAST_DIVIDE && chunk_is_invertible(scale),
+                                 .flips = c->flip != 0,
+                                 .adds = may_add_zero(c->k) ? is_sum : all->offset != NULL};
 }
 
 /* The largest of a chunk, its half and NPUQ_LEAST_RUN that divides a run: where a column is a multiple of it, that many
@@ -209,10 +217,10 @@ INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const r
     if (p->adds) {
         t = chunk_add(t, p->offset);
     }
-    if (npuq_is_4_bit_float(k.y) && k.x == NPUQ_TYPE_BFLOAT16 && p->form.rounding == NPUQ_SMALL_FLOOR) {
+    if (npuq_is_small_float(k.y) && k.x == NPUQ_TYPE_BFLOAT16 && p->form.rounding == NPUQ_SMALL_FLOOR) {
         t = chunk_as_bfloat16(t);
     }
-    char *const y = r->y + (ptrdiff_t)row * r->y_stride + count_bytes(k.y, at);
+    char *const y = r->y + (ptrdiff_t)row * r->y_stride + count_bytes(find_y(p), at);
 
     y_form form = p->form;
 
@@ -270,7 +278,7 @@ INLINE traits NPUQ_OF_KIND(describe)(const quantise_parameters *p)
     /* Prefetching other rows was measured to gain nothing. */
     const bool prefetches = k.x == NPUQ_TYPE_FLOAT32 && k.steps != NPUQ_BY_COLUMN && !k.is_smooth && k.op == NPUQ_MUL;
 
-    return (traits){npuq_word_of(k.x), npuq_word_of(k.y), !npuq_is_integer(k.y),
+    return (traits){npuq_word_of(k.x), npuq_word_of(find_y(p)), !npuq_is_integer(k.y),
                     !tests_types(k) && IN_PAIRS(k) && k.op == NPUQ_MUL, prefetches};
 }
 
@@ -420,7 +428,7 @@ INLINE void quantise_by_steps(const npuq_block *b, quantise_spec k, const npuq_q
     }
 }
 
-/* All kernels of small floats, with the code of hifloat8, of 4 bits, or of the others. */
+/* All kernels of small floats, with the code of hifloat8 or of the others. */
 NOINLINE void quantise_small_float(const npuq_block *b, npuq_type y, npuq_type x, npuq_affine_op op,
                                    const npuq_quant_params *p)
 {
@@ -431,8 +439,6 @@ NOINLINE void quantise_small_float(const npuq_block *b, npuq_type y, npuq_type x
     assert(npuq_is_valid_quant(b, y, x, op, p));
     if (y == NPUQ_TYPE_HIFLOAT8) {
         quantise_by_steps(b, (quantise_spec){steps, NPUQ_TYPE_HIFLOAT8, x, op, is_smooth}, p, y);
-    } else if (npuq_is_4_bit_float(y)) {
-        quantise_by_steps(b, (quantise_spec){steps, NPUQ_TYPE_FLOAT4_E2M1, x, NPUQ_MUL, false}, p, y);
     } else {
         quantise_by_steps(b, (quantise_spec){steps, NPUQ_TYPE_FLOAT8_E4M3FN, x, op, is_smooth}, p, y);
     }
