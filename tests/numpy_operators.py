@@ -177,9 +177,9 @@ def dynamic_quant(x, smooth, group_index, per_tensor, scale_form, dtype):
 
 
 def dynamic_quant_float8(x, smooth, group_index, per_tensor, most, dtype):
-    greatest = {"float8_e4m3fn": 448, "float8_e5m2": 57344}.get(dtype, most or 32768)
+    greatest = f4(most or small_value(dtype, SMALL[dtype]))
     tokens = smoothed_tokens(x, smooth, group_index, per_tensor)
-    scale = np.abs(tokens).max(axis=1) * (one / f4(greatest))
+    scale = np.abs(tokens).max(axis=1) * (one / greatest)
     y = to_small(divided(tokens, scale[:, None]), dtype)
     return y.reshape(x.shape), round_to(scale, "float32").reshape((1,) if per_tensor else x.shape[:-1])
 
@@ -196,6 +196,21 @@ def dynamic_block_quant(x, block, min_scale, dtype):
         scale = np.minimum(scale, one / f4(min_scale))
     lengths = np.diff(np.append(starts, x.shape[-1]))
     return saturate_symmetric(values * np.repeat(back, lengths, axis=-1), dtype), round_to(scale, "float32")
+
+
+def dynamic_block_quant_float8(x, row_block, block, min_scale, most, dtype):
+    greatest = f4(most or small_value(dtype, SMALL[dtype]))
+    values = floats(x)
+    largest, lengths = np.abs(values), {}
+    for axis, size in (-2, row_block), (-1, block):
+        starts = np.arange(0, x.shape[axis], size)
+        largest = np.maximum.reduceat(largest, starts, axis=axis)
+        lengths[axis] = np.diff(np.append(starts, x.shape[axis]))
+    scale = divided(largest, greatest)
+    if min_scale > 0:
+        scale = np.where(np.isfinite(scale), np.minimum(scale, divided(one, f4(min_scale))), scale)
+    each = np.repeat(np.repeat(scale, lengths[-2], axis=-2), lengths[-1], axis=-1)
+    return to_small(divided(values, each), dtype), round_to(scale, "float32")
 
 
 def half_towards_zero(t):

@@ -5,9 +5,10 @@ from typing import Any, Callable, Dict, NamedTuple
 
 import numpy as np
 from npuquant_facts.operators import OPERATORS
-from numpy_operators import (SMALL, anti_quant, dequant, dynamic, dynamic_block_quant, dynamic_quant, dynamic_quant_float8,
-                             f4, group_quant, pack, quant_matmul, quantize, random_ends, random_floats, random_integers,
-                             random_shape, random_words, requant, rng, trans_quant_param)
+from numpy_operators import (SMALL, anti_quant, dequant, dynamic, dynamic_block_quant, dynamic_block_quant_float8,
+                             dynamic_quant, dynamic_quant_float8, f4, group_quant, pack, quant_matmul, quantize,
+                             random_ends, random_floats, random_integers, random_shape, random_words, requant, rng,
+                             trans_quant_param)
 
 FLOATS = ("float16", "bfloat16", "float32")
 
@@ -124,6 +125,17 @@ def random_dynamic_block_quant():
     min_scale = float(choose(0, f4(2.0) ** rng.integers(-12, 8), 50))
     y, scale = dynamic_block_quant(x, block, min_scale, dtype)
     return RandomCall({"x": x}, {"block": block, "min_scale": min_scale, "dtype": dtype}, {"y": y, "scale": scale})
+
+
+def random_dynamic_block_quant_float8():
+    dtype = choose(*SMALL)
+    x = random_floats(random_shape(2, 4), special=choose(0, 0.02))
+    row_block, block = (int(rng.integers(1, extent + 3)) for extent in x.shape[-2:])
+    min_scale = float(choose(0, f4(2.0) ** rng.integers(-12, 8), 50))
+    most = float(choose(0, 15, 56, 224, 32768)) if dtype == "hifloat8" else 0.0
+    results = dynamic_block_quant_float8(x, row_block, block, min_scale, most, dtype)
+    return RandomCall({"x": x}, {"row_block": row_block, "block": block, "min_scale": min_scale, "dst_type_max": most,
+                                 "dtype": dtype}, dict(zip(("y", "scale"), results)))
 
 
 def random_anti_quant():

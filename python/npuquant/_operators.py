@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from operator import index
-from typing import Any, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Tuple, Union
 
 import numpy as np
 
@@ -12,11 +12,11 @@ from npuquant_facts.dtypes import TYPES
 from npuquant_facts.operators import OPTIONS
 
 from . import _native
-from ._arguments import (ArgumentError, ArgumentTypeError, _of, _options, check_quant_matmul, check_quant_scatter, listed,
-                         names_operator, shown)
+from ._arguments import (ArgumentError, ArgumentTypeError, _of, _options, check_quant_matmul, check_quant_scatter,
+                         listed, names_operator, shown)
 from ._matmul import product
-from ._tensors import (FLOAT8, INT8, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, Result, TensorLike, arrays, described,
-                       output, outputs, result_of, result_type, returned, tensor, to_array, words_shape)
+from ._tensors import (FLOAT8, INT8, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, Result, TensorLike, arrays,
+                       described, output, outputs, result_of, result_type, returned, tensor, to_array, words_shape)
 from ._threads import run
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
@@ -40,7 +40,7 @@ def _number(name: str, value: Any) -> int:
     return number
 
 
-def _only(name: str, value: Any, only: Any, why: str = ": npuquant implements no other") -> None:
+def _only(name: str, value: Any, only: Any, why: str) -> None:
     """Refuses all values but one: the others select types and blocks that are not defined here."""
     if not isinstance(value, (int, float, str)) or value != only:
         raise ArgumentError(f"{name}: is {shown(value)}; expected {only!r}{why}")
@@ -318,8 +318,8 @@ def dynamic_quant_float8(
 ) -> Union[Tuple[np.ndarray, np.ndarray], Tuple[Out, Out]]:
     """Quantises to 8-bit floats with scales found from the data, per row (token) or for the whole tensor.
 
-    npu_dynamic_quant() calls it for these types, as the Ascend 950 has them. Each step is one float32 operation; DMAX is
-    448 for float8_e4m3fn, 57344 for float8_e5m2, and dst_type_max or 32768 for hifloat8::
+    npu_dynamic_quant() calls it for these types, as the Ascend 950 has them. Each step is one float32 operation; DMAX
+    is 448 for float8_e4m3fn, 57344 for float8_e5m2, and dst_type_max or 32768 for hifloat8::
 
         v = input                         (input * smooth_scales, unless None)
         m = max(|v|)                      over the row, or the tensor; NaN if any v is
@@ -337,7 +337,8 @@ def dynamic_quant_float8(
         y: uint8, the codes of the type, of the shape of input.
         scale: float32, per token of shape input.shape[:-1], per tensor [1].
 
-    >>> y, scale = dynamic_quant_float8(np.array([[0.5, -1.25, 3, 0]], np.float32), dst_type="hifloat8", dst_type_max=15)
+    >>> x = np.array([[0.5, -1.25, 3, 0]], np.float32)
+    >>> y, scale = dynamic_quant_float8(x, dst_type="hifloat8", dst_type_max=15)
     >>> y
     array([[ 18, 164,  47,   0]], dtype=uint8)
     >>> scale
@@ -353,15 +354,22 @@ def dynamic_quant_float8(
 _dynamic_quant_float8 = inspect.unwrap(dynamic_quant_float8)  # whose refusals name the function that was called
 
 
-def _block(columns: Any, round_mode: Any, row_block_size: Any, dst_type_max: Any) -> int:
-    """The columns of a block. The extension and the library say what is wrong with them."""
-    _only("round_mode", round_mode, "rint")
-    _only("row_block_size", row_block_size, 1)
-    _only("dst_type_max", dst_type_max, 0.0, _NO_FLOAT8)
+def _extent(value: Any) -> int:
+    """That of a block. The extension and the library say what is wrong with it."""
     try:
-        return max(index(columns), 1)
+        return max(index(value), 1)
     except TypeError:
         return 1
+
+
+def _block(kind: Result, rows: Any, columns: Any, round_mode: Any, dst_type_max: Any) -> Dict[str, Any]:
+    """A block as extents() takes it. Refuses what the type of y does not have."""
+    why = f", as y is {kind.name}"
+    _only("round_mode", round_mode, "round" if kind.name == "hifloat8" else "rint", why)
+    if kind.name not in FLOAT8:
+        _only("row_block_size", rows, 1, why)
+        _only("dst_type_max", dst_type_max, 0.0, why)
+    return {"row_block": _extent(rows), "block": _extent(columns)}
 
 
 @names_operator
@@ -391,12 +399,13 @@ def npu_dynamic_block_quant(
     Args:
         x: float32, float16 or bfloat16, 1 to 8 dimensions, [..., N]. float32 is an extension.
         min_scale: the least q, finite; 0 sets no limit.
-        round_mode: "rint".
-        dst_type: int8, whose number is 1. quint4x2 and uint8 are extensions.
-        row_block_size: 1.
+        round_mode: "rint"; for hifloat8 "round".
+        dst_type: int8, whose number is 1. quint4x2 and uint8 are extensions. Or float8_e4m3fn, float8_e5m2 or hifloat8:
+            see dynamic_block_quant_float8().
+        row_block_size: 1; for 8-bit floats as for dynamic_block_quant_float8().
         col_block_size: the columns of a block; 128 on the device. For quint4x2 a multiple of 8, or at least N. The
             library's messages call it block.
-        dst_type_max: 0.0.
+        dst_type_max: 0.0; for hifloat8 as for dynamic_block_quant_float8().
         out: None, or the two arrays or tensors to write to.
 
     Returns:
@@ -412,10 +421,70 @@ def npu_dynamic_block_quant(
     """
     x = tensor("x", x)
     kind = result_of("dynamic_block_quant", "dst_type", dst_type)
-    block = _block(col_block_size, round_mode, row_block_size, dst_type_max)
-    made = outputs("dynamic_block_quant", x.shape, kind, out, block=block)
+    block = _block(kind, row_block_size, col_block_size, round_mode, dst_type_max)
+    if kind.name in FLOAT8:
+        return _dynamic_block_quant_float8(x, min_scale=min_scale, dst_type=dst_type, row_block_size=row_block_size,
+                                           col_block_size=col_block_size, dst_type_max=dst_type_max, out=out)
+    made = outputs("dynamic_block_quant", x.shape, kind, out, **block)
     run(_native.dynamic_block_quant, x, col_block_size, min_scale, *made, kind.number)
     return returned(made, out)
+
+
+@names_operator
+def dynamic_block_quant_float8(
+    x: TensorLike,
+    *,
+    min_scale: float = 0.0,
+    dst_type: Any = "float8_e4m3fn",
+    row_block_size: int = 1,
+    col_block_size: int = 128,
+    dst_type_max: float = 0.0,
+    out: Optional[Tuple[Out, Out]] = None,
+) -> Union[Tuple[np.ndarray, np.ndarray], Tuple[Out, Out]]:
+    """Quantises to 8-bit floats with a scale for each block of rows and columns, found from the block.
+
+    npu_dynamic_block_quant() calls it for these types, as the Ascend 950 has them. Blocks begin anew in each matrix
+    [M, N] of x, and the last ones may be smaller. Each step is one float32 operation; DMAX is 448 for float8_e4m3fn,
+    57344 for float8_e5m2, and dst_type_max or 32768 for hifloat8. Subnormal operands and quotients are zeros::
+
+        m = max(|x|)                            over the block; NaN if any x is
+        scale = m / DMAX
+        scale = min(scale, 1 / min_scale)       (if min_scale > 0; infinity and NaN stay)
+        y = sat(x / scale)
+
+    Args:
+        x: float32, float16 or bfloat16, 2 to 8 dimensions, [..., M, N]. More than 3 are an extension.
+        min_scale: no scale is above 1 / min_scale; finite, and 0 sets no limit.
+        dst_type: float8_e4m3fn, float8_e5m2 or hifloat8.
+        row_block_size, col_block_size: the rows and columns of a block, 1 or more. The device has 1, 64, 128, 256 and
+            512 rows, and 64, 128, 192 and 256 columns. The library's messages call them row_block and column_block.
+        dst_type_max: what the largest magnitude becomes in hifloat8: 15, 56, 224 or 32768; 0.0 means 32768. For the
+            other types 0.0.
+        out: None, or the two arrays or tensors to write to.
+
+    Returns:
+        The two of out, or new arrays:
+        y: uint8, the codes of the type, of the shape of x.
+        scale: float32, of the shape of x, with the numbers of blocks as the last two extents.
+
+    >>> x = np.array([[0.5, -1.25, 3, 0], [2.75, -0.375, 1.5, -2]], np.float32)
+    >>> y, scale = dynamic_block_quant_float8(x, dst_type="hifloat8", row_block_size=64, dst_type_max=15)
+    >>> y
+    array([[ 18, 165,  47,   0],
+           [ 46, 143,  39, 170]], dtype=uint8)
+    >>> scale
+    array([[0.2]], dtype=float32)
+    """
+    x = tensor("x", x)
+    kind = result_of("dynamic_block_quant_float8", "dst_type", dst_type)
+    made = outputs("dynamic_block_quant_float8", x.shape, kind, out, block=_extent(col_block_size),
+                   row_block=_extent(row_block_size))
+    run(_native.dynamic_block_quant_float8, x, row_block_size, col_block_size, min_scale, dst_type_max, *made,
+        kind.number)
+    return returned(made, out)
+
+
+_dynamic_block_quant_float8 = inspect.unwrap(dynamic_block_quant_float8)
 
 
 @names_operator

@@ -250,14 +250,19 @@ def types_made(operator: str) -> Tuple[str, ...]:
     return tuple(name for each in operators for name in each.results[0].types)
 
 
+def operator_to(operator: str, kind: Result) -> str:
+    """The library's operator that makes this type."""
+    return operator if kind.name in OPERATORS[operator].results[0].types else f"{operator}_float8"
+
+
 def result_of(operator: str, argument: str, dtype: Any, optional: bool = False) -> Result:
     """The type of an operator's first result; None stands for the usual one where the argument is optional."""
     kinds, usual, expected = _types_of(operator)
     return kinds[usual] if dtype is None and optional else result_type(argument, dtype, kinds, expected)
 
 
-def outputs(operator: str, shape: Tuple[int, ...], kind: Result, out: Any, per_tensor: bool = False,
-            block: int = 1) -> Any:
+def outputs(operator: str, shape: Tuple[int, ...], kind: Result, out: Any, per_tensor: bool = False, block: int = 1,
+            row_block: int = 1) -> Any:
     """The memory of an operator's results, of which the first is of this type: new ones, or those of out. The shape
     is that of the data in values; see extents() for what else the shapes depend on."""
     results, maker = OPERATORS[operator].results, _maker(out)
@@ -267,7 +272,7 @@ def outputs(operator: str, shape: Tuple[int, ...], kind: Result, out: Any, per_t
     if len(results) == 1:
         made = output(codes_of(out, kind.name), first, kind.dtype) if maker is None else None
         return (maker.empty(tuple(first), kind.dtype) if maker else made,)
-    others = extents(results[1].shape, shape, (), per_tensor, block)  # all others have this shape
+    others = extents(results[1].shape, shape, (), per_tensor, block, -1, row_block)  # all others have this shape
     if maker is not None:
         y, scale = maker.empty(tuple(first), kind.dtype), maker.empty(others, _FLOAT32)
         return (y, scale) if len(results) == 2 else (y, scale, maker.empty(others, _FLOAT32))  # a loop costs more

@@ -2,8 +2,9 @@
 """The operators on PyTorch's tensors; importing this module registers them with PyTorch as torch.ops.npuquant.
 
 The functions have torch_npu's names, arguments and results: int8, uint8 or int32, int32 words of eight int4 for
-quint4x2, 8-bit floats (uint8 where PyTorch has no such type), int64 for words of scales and offsets. They read tensors in the CPU's memory where they are, with any strides.
-Results are new tensors without gradient. npuquant's functions of the same names say what is computed.
+quint4x2, 8-bit floats (uint8 where PyTorch has no such type), int64 for words of scales and offsets. They read tensors
+in the CPU's memory where they are, with any strides. Results are new tensors without gradient. npuquant's functions of
+the same names say what is computed.
 
 Tracing (torch.compile, FakeTensor, make_fx, tensors on the device "meta") knows the operators by torch_npu's schemas.
 """
@@ -27,10 +28,10 @@ from npuquant_facts.operators import OPERATORS, extents
 
 from . import _native
 from . import _operators as of_arrays
-from ._arguments import ArgumentError, ArgumentTypeError, Refusal, check_quant_matmul, names_operator
+from ._arguments import ArgumentError, ArgumentTypeError, Refusal, _dimensions, check_quant_matmul, names_operator
 from ._library import NpuquantError
-from ._tensors import (FLOAT8, FLOATING, PRODUCTS, QUANTISED, Result, Results, Unknown, _NUMBERS, described, result_of,
-                       result_type, words_shape)
+from ._tensors import (FLOAT8, FLOATING, PRODUCTS, QUANTISED, Result, Results, Unknown, _NUMBERS, described,
+                       operator_to, result_of, result_type, words_shape)
 from ._torch.arguments import QUANT_SCATTER, UNDEFINED, _stored, bound, quant_matmul_undefined, quant_scatter_checks
 from ._torch.chosen import chosen
 from ._torch.registered import operator_of, refuse_none, register, renamed
@@ -116,14 +117,14 @@ def _packed(dtype: Any, div_mode: bool) -> Any:
     PyTorch's numbers of 8-bit floats and not its own."""
     if div_mode and type(dtype) is int and dtype in _NUMBERS_OF_DEVICE:
         name = _result("dtype", dtype, QUANTISED).name
-        raise ArgumentError(f"dtype: is {described(dtype)}; expected {_NUMBER_OF[name]} (torch.{name}), as div_mode is true")
+        raise ArgumentError(f"dtype: is {described(dtype)}; expected {_NUMBER_OF[name]} (torch.{name}), as div_mode is "
+                            "true")
     return "quint4x2" if not div_mode and _result("dtype", dtype, QUANTISED).name == "int32" else dtype
 
 
 def _shapes(name: str, operator: str = "") -> Callable[..., Any]:
     """The results of an operator of the library, by the name of its schema."""
     operator = operator or name.replace("npu_", "")
-    facts = OPERATORS[operator]
 
     def shapes(*values: Any, **keywords: Any) -> Union[Tensor, Tuple[Tensor, ...]]:
         a = bound(getattr(torch.ops.npuquant, name).default._schema, values, keywords)
@@ -132,13 +133,16 @@ def _shapes(name: str, operator: str = "") -> Callable[..., Any]:
         dtype = getattr(a, argument)
         dtype = _packed(dtype, a.div_mode) if hasattr(a, "div_mode") else dtype
         kind = result_of(operator, argument, dtype, optional=True)
+        facts = OPERATORS[operator_to(operator, kind)]
         if hasattr(a, "col_block_size"):
-            given["block"] = of_arrays._block(a.col_block_size, a.round_mode, a.row_block_size, a.dst_type_max)
+            _dimensions("x", x, facts.inputs[0].least, facts.inputs[0].most)
+            given.update(of_arrays._block(kind, a.row_block_size, a.col_block_size, a.round_mode, a.dst_type_max))
         shape = x.shape
         if x.dtype == torch.int32 and "quint4x2" in facts.inputs[0].types:
             shape = TYPES["quint4x2"].in_values(shape)
         y = x.new_empty(TYPES[kind.name].in_words(shape), dtype=_torch_type(kind))
-        others = [x.new_empty(extents(tensor.shape, shape, **given), dtype=torch.float32) for tensor in facts.results[1:]]
+        others = [x.new_empty(extents(tensor.shape, shape, **given), dtype=torch.float32)
+                  for tensor in facts.results[1:]]
         return (y, *others) if others else y
 
     return shapes
@@ -170,6 +174,7 @@ def _quant_scatter_shape(*values: Any, **keywords: Any) -> Tensor:
 # Without the wrappers that add a name to refusals: the kernels have such a wrapper, and one more takes time.
 _npu_quantize = inspect.unwrap(of_arrays.npu_quantize)
 _npu_dynamic_quant = inspect.unwrap(of_arrays.npu_dynamic_quant)
+_npu_dynamic_block_quant = inspect.unwrap(of_arrays.npu_dynamic_block_quant)
 
 
 def _quantize(input: Any, scales: Any, zero_points: Any, dtype: Any, axis: int = 1, div_mode: bool = True, *,
@@ -189,6 +194,11 @@ def _dynamic_quant(input: Any, *, smooth_scales: Any = None, group_index: Any = 
     y, scale = _npu_dynamic_quant(input, smooth_scales=smooth_scales, group_index=group_index, dst_type=dst_type,
                                   quant_mode=quant_mode, dst_type_max=dst_type_max, scale_form=scale_form, out=out)
     return _typed(y, kind) if kind else y, scale
+
+
+def _dynamic_block_quant(x: Any, *, dst_type: Any = 1, out: Any, **others: Any) -> Any:
+    y, scale = _npu_dynamic_block_quant(x, dst_type=dst_type, **others, out=out)
+    return _typed(y, result_of("dynamic_block_quant", "dst_type", dst_type)), scale
 
 
 def _quant_matmul(x1: np.ndarray, x2: np.ndarray, scale: np.ndarray, **others: Any) -> np.ndarray:
@@ -239,7 +249,7 @@ _OPERATORS: Sequence[Tuple[str, Callable[..., Any], Callable[..., Any]]] = (
      _dynamic_quant, _shapes("npu_dynamic_quant")),
     ("npu_dynamic_block_quant(Tensor x, *, float min_scale=0.0, str round_mode=\"rint\", int dst_type=1,"
      " int row_block_size=1, int col_block_size=128, float dst_type_max=0.0) -> (Tensor, Tensor)",
-     of_arrays.npu_dynamic_block_quant, _shapes("npu_dynamic_block_quant")),
+     _dynamic_block_quant, _shapes("npu_dynamic_block_quant")),
     ("npu_anti_quant(Tensor x, Tensor scale, *, Tensor? offset=None, int? dst_dtype=None, int? src_dtype=None)"
      " -> Tensor",
      of_arrays.npu_anti_quant, _shapes("npu_anti_quant")),
@@ -485,7 +495,7 @@ def npu_dynamic_quant(
 def npu_dynamic_block_quant(
         x: Tensor, *, min_scale: float = 0.0, round_mode: str = "rint", dst_type: Any = 1, row_block_size: int = 1,
         col_block_size: int = 128, dst_type_max: float = 0.0) -> Tuple[Tensor, Tensor]:
-    """Quantises with a scale for each block of columns: npuquant.npu_dynamic_block_quant() on tensors."""
+    """Quantises with a scale for each block: npuquant.npu_dynamic_block_quant() on tensors."""
     return _operators.npu_dynamic_block_quant(
         x, min_scale=min_scale, round_mode=round_mode, dst_type=dst_type, row_block_size=row_block_size,
         col_block_size=col_block_size, dst_type_max=dst_type_max)

@@ -82,6 +82,11 @@ OPERATORS = {
         "Finds the scale of each block of columns of a row from its largest magnitude; "
         "y = round(x * ((1 / largest) * 127)), clamped to the result's type; 7 in place of 127 for quint4x2.",
         "dynamic-block-quant x.npy --block 64 -o y.npy --scale-output blocks.npy"),
+    "dynamic-block-quant-float8": Operator(
+        "quantise to 8-bit floats with a scale for each block of rows and columns (npu_dynamic_block_quant)",
+        "Finds the scale of each block from its largest magnitude: largest / 448, and y = x / scale in the result's "
+        "type; 57344 in place of 448 for float8_e5m2, 32768 or --dst-type-max for hifloat8.",
+        "dynamic-block-quant-float8 x.npy --row-block 64 --block 256 -o y.npy --scale-output blocks.npy"),
     "anti-quant": Operator(
         "convert int8 or int4 values back to floating point (npu_anti_quant)",
         "y = (x + offset) * scale, rounded to the result's type.",
@@ -267,22 +272,25 @@ HELPS = {
     "round-mode": "truncate the scales to 19 bits, or round them",
     "quant-mode": "parameters for each row, or for the whole tensor",
     "scale-form": "compute scales as largest * (1 / 127), as CANN 9.0 and later do, or as 1 / (127 / largest)",
+    "row-block": "rows of a block; blocks begin anew in each matrix",
     "block": "columns of a block; for quint4x2 a multiple of 8, unless a row has no more columns than N",
+    "dynamic-block-quant-float8 block": "columns of a block",
     "min-scale": "the smallest factor of x, so 1 / NUMBER is the largest scale; 0 sets no limit",
-    "dst-type-max": "what the largest magnitude becomes in hifloat8; 0 means 32768, and other types take no other",
+    "dst-type-max": "what the largest magnitude becomes in hifloat8; 0 means 32768, and other types take 0 only",
+    "dynamic-block-quant-float8 dst-type-max":
+        "what the largest magnitude becomes in hifloat8: 15, 56, 224 or 32768, which 0 means; other types take 0 only",
     "rule": "dynamic_quant, swiglu (npu_swiglu_quant), add_rms_norm (npu_add_rms_norm_dynamic_quant), dequant_swiglu "
             "(npu_dequant_swiglu_quant), moe_routing (npu_moe_init_routing_v2 and _v3), moe_routing_8_5 (the same up to "
             "CANN 8.5) or grouped_swiglu (npu_grouped_matmul_swiglu_quant)",
-    "dynamic-quant dtype": "type of the result; uint8 is int8 plus 128; int4 is another name of quint4x2; "
-                           "dynamic-quant-float8 makes 8-bit floats",
+    **{f"{name} dtype": "type of the result; uint8 is int8 plus 128; int4 is another name of quint4x2; "
+                        f"{name}-float8 makes 8-bit floats" for name in ("dynamic-quant", "dynamic-block-quant")},
     "quantize dtype": "type of the result: uint8 and int32 need --div-mode true, quint4x2 needs false; int4 is another "
                       "name of quint4x2; 8-bit floats are u1 in files",
     "trans-quant-param dtype": "type of the result; the bits are the same",
 }
 #: Kinds of options whose values are not some of few words, and the help's word for the value.
-KINDS = {"axis": (Kind.INTEGER, "N"), "block": (Kind.INTEGER, "N"), "min-scale": (Kind.FRACTION, "NUMBER"),
-         "dst-type-max": (Kind.FRACTION, "NUMBER"),
-         "rule": (Kind.TEXT, "NAME")}
+KINDS = {"axis": (Kind.INTEGER, "N"), "row-block": (Kind.INTEGER, "N"), "block": (Kind.INTEGER, "N"),
+         "min-scale": (Kind.FRACTION, "NUMBER"), "dst-type-max": (Kind.FRACTION, "NUMBER"), "rule": (Kind.TEXT, "NAME")}
 
 
 def _help(command: str, name: str) -> str:
@@ -552,7 +560,7 @@ def fill(text: str, first: str = "", other: str = "") -> str:
 
 
 def entry(name: str, text: str) -> str:
-    return fill(text, f"  {name:<26}", " " * 28)
+    return fill(text, f"  {name:<27}", " " * 29)
 
 
 def shell_lines(example: str) -> str:
@@ -673,7 +681,8 @@ def no_operator(word: str) -> CommandError:
 
 
 def undiagnosed(mode: str, operator: str) -> CommandError:
-    return CommandError(f"{mode}: not for {operator}, which has no diagnosis yet; npuquant {operator} --expect compares")
+    return CommandError(f"{mode}: not for {operator}, which has no diagnosis yet; npuquant {operator} --expect "
+                        "compares")
 
 
 def unexpected(command: str, word: str) -> CommandError:

@@ -32,7 +32,8 @@ PAIRS = [(mode, name) for mode in ("", *options.MODES) for name in options.OPERA
     (QUANTIZE, {
         "command": "quantize", "mode": "", "inputs": {"x": "x.npy", "scales": "s.npy"}, "outputs": {}, "expect": {},
         "bf16": set(), "type": {}, "without": set(), "at": [], "shape": None, "axis": None, "div_mode": True,
-        "round_mode": None, "quant_mode": None, "scale_form": None, "block": None, "min_scale": None, "dst_type_max": None, "dtype": "int8",
+        "round_mode": None, "quant_mode": None, "scale_form": None, "block": None, "min_scale": None, "dst_type_max": None,
+        "row_block": None, "dtype": "int8",
         "max_diff": 0, "max_ulp": 0, "max_diffs": 10, "admissible": False, "backend": None, "threads": 0,
         "repeat": 1, "quiet": False, "json": None, "seed": None, "run": None,
     }),
@@ -67,6 +68,8 @@ PAIRS = [(mode, name) for mode in ("", *options.MODES) for name in options.OPERA
      {"scale_form": "inverse", "quant_mode": "pertensor"}),
     ("dynamic-block-quant x --min-scale -1", {"min_scale": -1.0, "block": 128}),
     ("dynamic-block-quant x --min-scale 1e-3 --block=9223372036854775807", {"min_scale": 1e-3, "block": 2**63 - 1}),
+    ("dynamic-block-quant-float8 x", {"row_block": 1, "block": 128, "min_scale": 0.0, "dst_type_max": 0.0}),
+    ("dynamic-block-quant-float8 x --row-block 64 --dst-type-max 15", {"row_block": 64, "dst_type_max": 15.0}),
     (f"{REQUANT} --dtype float16 --expect e --max-ulp 3", {"dtype": "float16", "max_ulp": 3}),
     (f"{MATMUL} --dtype int32 --bias b", {"inputs": {"x1": "x1", "x2": "x2", "bias": "b"}}),
     ("compare a.npy b.npy --bf16 a,b", {

@@ -9,7 +9,7 @@ import npuquant
 import numpy_operators as expected
 import pytest
 from numpy_operators import f4, random_floats, random_integers, rng
-from npuquant_facts.operators import OPERATORS, extents
+from npuquant_facts.operators import OPERATORS, OPTIONS, extents
 from random_calls import RANDOM_CALLS, choose, random_quant_matmul
 
 PACKAGE = npuquant  # test_torch.py has its own functions called in place of the package's
@@ -134,8 +134,8 @@ def as_destination(dtype):
 
 def call_package(name, inputs, options):
     """Calls a function of the package, with inputs in any layout and the type of the result in any of its spellings."""
-    if name == "dynamic_quant_float8":
-        name = choose(name, "npu_dynamic_quant")
+    if name.endswith("_float8"):
+        name = choose(name, f"npu_{name[:-len('_float8')]}")
     parameters = inspect.signature(getattr(PACKAGE, name)).parameters
     first, *others = inputs
     arguments = {next(iter(parameters)): inputs[first], **{other: inputs[other] for other in others}}
@@ -144,8 +144,9 @@ def call_package(name, inputs, options):
         if option == "dtype":
             option = next(each for each in ("dtype", "dst_dtype", "dst_type", "output_dtype") if each in parameters)
             value = None if value == "int8" and parameters[option].default is None else as_destination(value)
-        option = "col_block_size" if option == "block" else option
-        arguments[option] = value
+        arguments[option if option in parameters else OPTIONS[option].npu_name] = value
+    if "round_mode" in parameters and options.get("dtype") == "hifloat8":
+        arguments["round_mode"] = "round"
     bound = inspect.signature(getattr(PACKAGE, name)).bind(**arguments)
     return getattr(npuquant, name)(*bound.args, **bound.kwargs)
 
@@ -189,7 +190,7 @@ def test_shapes_follow_from_the_rows(operator):
             if array is None:
                 continue
             shape = extents(tensor.shape, x, groups, options.get("quant_mode") == "pertensor", options.get("block", 1),
-                            axis)
+                            axis, options.get("row_block", 1))
             got = x if tensor.use == "data" else in_values(array, tensor.name == "y" and options["dtype"] == "quint4x2")
             one = (*shape[:-1], 1) if tensor.use in ("input", "optional") else shape
             assert without_ones(got) in (without_ones(shape), without_ones(one)), tensor.name
@@ -423,12 +424,15 @@ def test_casts_to_small_floats_are_those_of_gfloat(dtype, name):
     assert_same(cast_to_small_floats(x, dtype), np.uint8(codes))
 
 
+USUAL = [.5, -1.25, 3, 0, 2.75, -.375, 1.5, -2]
+
+
 @pytest.mark.parametrize("row, dtype, most, scale, codes", [
     ([2**-119, -2**-119, 2**-126, 0, -0.0], "float8_e4m3fn", 0, 0x00249249, "7E FE 7E 00 00"),
     ([np.inf, 1, -1, -np.inf], "float8_e5m2", 0, 0x7F800000, "00 00 80 00"),
     ([np.inf, 1, -1, -np.inf], "hifloat8", 15, 0x7F800000, "00 00 00 00"),
     ([np.nan, 1, np.inf, -1], "float8_e4m3fn", 0, 0x7FC00000, "00 00 00 00"),
-    ([.5, -1.25, 3, 0, 2.75, -.375, 1.5, -2], "hifloat8", 15, 0x3E4CCCCE, "12 A4 2F 00 2E 8F 27 AA"),
+    (USUAL, "hifloat8", 15, 0x3E4CCCCE, "12 A4 2F 00 2E 8F 27 AA"),
 ])
 def test_rows_to_small_floats(row, dtype, most, scale, codes):
     """Special rows: scales below 2^-126, of which all or nothing is left, infinite ones and NaN; and a usual one."""
@@ -436,6 +440,26 @@ def test_rows_to_small_floats(row, dtype, most, scale, codes):
         got = npuquant.npu_dynamic_quant(f4([row] * 2), dst_type=dtype, dst_type_max=most, quant_mode=quant_mode)
         y = np.frombuffer(bytes.fromhex(codes) * 2, np.uint8).reshape(2, -1)
         assert_same(got, y, np.full(shape, scale, np.uint32).view(f4))
+
+
+@pytest.mark.parametrize("row, keywords, scale, codes", [
+    (f4(USUAL), {"dst_type": "float8_e4m3fn"}, 0x3BDB6DB7, "69 F4 7E 00 7D E6 76 F9"),
+    (f4(USUAL), {"dst_type": "float8_e4m3fn", "min_scale": 200}, 0x3BA3D70A, "6C F8 7E 00 7E E9 79 FC"),
+    (f4(USUAL), {"dst_type": "hifloat8", "dst_type_max": 15, "round_mode": "round"}, 0x3E4CCCCD,
+     "12 A5 2F 00 2E 8F 27 AA"),
+    (f4([np.inf, 1, -1, 0]), {"dst_type": "float8_e4m3fn"}, 0x7F800000, "00 00 80 00"),
+    (f4([2**-118, -2**-118, 2**-126, 0]), {"dst_type": "float8_e4m3fn"}, 0, "7E FE 7E 00"),
+    (f4([2**-117, -2**-118, 2**-127]), {"dst_type": "float8_e4m3fn"}, 0x00924925, "7E F6 00"),
+    (np.array([0x3FB0, 0x3F5E, 0x3ED6, 0x3F02, 0xBF0D, 0x3E84, 0xBFA5, 0x3F73], "u2"), {"dst_type": "float8_e4m3fn"},
+     0x3B492492, "7E 79 71 72 F3 6A FD 7A"),
+])
+def test_blocks_to_small_floats(row, keywords, scale, codes):
+    """Two matrices of three rows in blocks of one or two rows, of all columns."""
+    x = np.tile(row, (2, 3, 1))
+    for rows, blocks in (1, 3), (2, 2), (64, 1):
+        got = npuquant.npu_dynamic_block_quant(x, row_block_size=rows, **keywords)
+        y = np.tile(np.frombuffer(bytes.fromhex(codes), np.uint8), (2, 3, 1))
+        assert_same(got, y, np.full((2, blocks, 1), scale, np.uint32).view(f4))
 
 
 def test_values_that_the_documentation_shows():
@@ -624,6 +648,7 @@ CALLS = [
     lambda **out: npuquant.npu_dynamic_quant(X, **out),
     lambda **out: npuquant.npu_dynamic_quant(X, dst_type="uint8", **out),
     lambda **out: npuquant.npu_dynamic_block_quant(X, col_block_size=3, **out),
+    lambda **out: npuquant.npu_dynamic_block_quant(X, row_block_size=2, dst_type="float8_e5m2", **out),
 ]
 #: Whose shape the package computes.
 PRODUCT_CALLS = [
@@ -737,6 +762,8 @@ def test_empty():
     for shape in ((3, 0), (0, 300)):
         assert_same(npuquant.npu_dynamic_block_quant(np.zeros(shape, f4)), np.zeros(shape, "i1"),
                     np.zeros((shape[0], -(-shape[1] // 128)), f4))
+        assert_same(npuquant.npu_dynamic_block_quant(np.zeros(shape, f4), dst_type="float8_e5m2", row_block_size=2),
+                    np.zeros(shape, "u1"), np.zeros((-(-shape[0] // 2), -(-shape[1] // 128)), f4))
 
 
 def test_results_belong_to_the_caller_alone(threads):

@@ -162,7 +162,7 @@ def destinations():
         call = usual(operator)
         if operator != "quantize" and "dtype" in call.names:
             argument, types = call.names["dtype"], facts.results[0].types
-            if operator == "dynamic_quant":  # in torch_npu one operator makes all
+            if operator in ("dynamic_quant", "dynamic_block_quant"):  # in torch_npu one operator makes all
                 types = *types, "float8_e4m3fn", "float8_e5m2", "hifloat8"
             others = {name: value for name, value in call.hard_call.items() if name != argument}
             yield argument, f"{', '.join(types[:-1])} or {types[-1]}", functools.partial(call.function, **others)

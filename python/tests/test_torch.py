@@ -78,7 +78,10 @@ class OnTensors:
         if name == "dequant" and len(arguments) == 4 and rng.random() < 0.5:
             name = "npu_dequant_bias"
             keywords["output_dtype"] = keywords.pop("dtype")
-        name = name.replace("dynamic_quant_float8", "npu_dynamic_quant")  # which makes 8-bit floats, too
+        if name.endswith("_float8"):  # PyTorch's operator makes 8-bit floats, too
+            name = f"npu_{name[:-len('_float8')]}"
+            if "block" in name and keywords["dst_type"] in ("hifloat8", 290):
+                keywords["round_mode"] = "round"
         function = getattr(operators, name)
 
         def converted(value):
@@ -155,6 +158,13 @@ def test_small_floats(div_mode):
             assert y.dtype == stored and (y.view(torch.uint8).numpy() == wanted).all()
             assert (scale.numpy() == wanted_scale).all()
             assert layout(operators.npu_dynamic_quant(x.to("meta"), dst_type=dtype)) == layout(made)
+        keywords = {"row_block_size": 2, "round_mode": "round" if name == "hifloat8" else "rint"}
+        wanted, wanted_scale = npuquant.npu_dynamic_block_quant(x, dst_type=name, **keywords)
+        for dtype in (*numbers, name, getattr(torch, name, name)):
+            y, scale = made = operators.npu_dynamic_block_quant(x, dst_type=dtype, **keywords)
+            assert y.dtype == stored and (y.view(torch.uint8).numpy() == wanted).all()
+            assert (scale.numpy() == wanted_scale).all()
+            assert layout(operators.npu_dynamic_block_quant(x.to("meta"), dst_type=dtype, **keywords)) == layout(made)
         for number in numbers[1:] if div_mode else ():
             for device in "cpu", "meta":
                 says = rf"\Adtype: is torch_npu.{name} \({number}\); expected {numbers[0]} \(torch.{name}\), as div_mode is"
@@ -198,7 +208,9 @@ def calls(rows=5):
                               ((x,), {"smooth_scales": x[:2], "group_index": ends, "dst_type": 290,
                                       "dst_type_max": 15.0})],
         "npu_dynamic_block_quant": [((x,), {"col_block_size": 5, "min_scale": 50.0, "dst_type": torch.uint8}),
-                                    ((x.bfloat16(),), {"dst_type": torch.quint4x2})],
+                                    ((x.bfloat16(),), {"dst_type": torch.quint4x2}),
+                                    ((x,), {"dst_type": 290, "round_mode": "round", "row_block_size": 2,
+                                            "col_block_size": 3, "dst_type_max": 56.0})],
         "npu_anti_quant": [((x1, s), {"offset": s, "dst_dtype": torch.bfloat16}),
                            ((sums, s[:1]), {"dst_dtype": torch.float32})],
         "npu_quant_matmul": [((x1, x2, s[:1]), {"pertoken_scale": per_row, "output_dtype": torch.bfloat16}),
@@ -575,8 +587,13 @@ def test_other_values_are_refused():
     for device in ("cpu", "meta"):
         for name, value, only in (("row_block_size", 128, "1"), ("round_mode", "floor", "'rint'"),
                                   ("dst_type_max", 6.0, "0.0")):
-            with pytest.raises(ValueError, match=rf"\A{name}: is {value!r}; expected {only}: .*npuquant "):
+            with pytest.raises(ValueError, match=rf"\A{name}: is {value!r}; expected {only}, as y is int8 \[\w+\]\Z"):
                 operators.npu_dynamic_block_quant(x.to(device), **{name: value})
+        for dtype, value, only in ((290, "rint", "round"), (291, "round", "rint")):
+            with pytest.raises(ValueError, match=rf"\Around_mode: is '{value}'; expected '{only}', as y is \w+ \["):
+                operators.npu_dynamic_block_quant(x.to(device), dst_type=dtype, round_mode=value)
+        with pytest.raises((ValueError, RuntimeError), match="x: has 1 dimension; expected 2 to 8"):
+            operators.npu_dynamic_block_quant(x[0].to(device), dst_type=291)
     with pytest.raises(TypeError, match=r"\Ax: expected it, or input, which is another name for it; not both \[\w+\]\Z"):
         operators.npu_dynamic_quant_asymmetric(x, input=x)
     with pytest.raises(ValueError, match=r"\Ascale_form: is 'sum'; expected 'product' or 'inverse' \[\w+\]\Z"):

@@ -362,27 +362,20 @@ def test_results_of_8_bit_floating_point(number):
     """Shapes and types, as of operators without values."""
     stored = {290: u1, 291: getattr(torch, "float8_e5m2", u1), 292: FLOAT8 or u1}.get(
         {23: 291, 24: 292}.get(number, number))
-    x = t(3, 4, 256)
-    calls = [
-        ("npu_dynamic_block_quant", [x], {"dst_type": number, "row_block_size": 3},
-         [((3, 4, 256), stored), ((3, 2, 2), f)]),
-        ("npu_quant_scatter", [t(2, 8, 4, dtype=i1), t(2, dtype=i4), t(2, 1, 4), t(4)], {"dst_type": number},
-         [((2, 8, 4), stored)]),
-    ]
-    for name, values, keywords, results in calls:
-        stand_in.install()
-        given = r"d(st_)?type (hifloat8|float8_e5m2|float8_e4m3fn)"
-        with pytest.raises(NotImplementedError, match=f"^torch_npu.{name} with {given}: npuquant knows the shapes"):
-            getattr(stand_in, name)(*values, **keywords)
-        with pytest.raises(TypeError, match="which npuquant does not implement"):
-            stand_in.uninstall()
-            getattr(operators, name)(*values, **keywords)
-        stand_in.install(values="zeros")
-        with pytest.warns(UserWarning, match="returns zeros"):
-            _declared._warned.clear()
-            assert described(getattr(torch.ops.npu, name)(*values, **keywords)) == results
-        values, keywords = everywhere("meta", values, keywords)
-        assert described(getattr(stand_in, name)(*values, **keywords)) == results
+    values, keywords = [t(2, 8, 4, dtype=i1), t(2, dtype=i4), t(2, 1, 4), t(4)], {"dst_type": number}
+    stand_in.install()
+    given = "dst_type (hifloat8|float8_e5m2|float8_e4m3fn)"
+    with pytest.raises(NotImplementedError, match=f"^torch_npu.npu_quant_scatter with {given}: npuquant knows the sh"):
+        stand_in.npu_quant_scatter(*values, **keywords)
+    with pytest.raises(TypeError, match="which npuquant does not implement"):
+        stand_in.uninstall()
+        operators.npu_quant_scatter(*values, **keywords)
+    stand_in.install(values="zeros")
+    with pytest.warns(UserWarning, match="returns zeros"):
+        _declared._warned.clear()
+        assert described(torch.ops.npu.npu_quant_scatter(*values, **keywords)) == [((2, 8, 4), stored)]
+    values, keywords = everywhere("meta", values, keywords)
+    assert described(stand_in.npu_quant_scatter(*values, **keywords)) == [((2, 8, 4), stored)]
 
 
 def test_operators_to_8_bit_floating_point_that_have_values():
@@ -397,18 +390,22 @@ def test_operators_to_8_bit_floating_point_that_have_values():
         with pytest.raises(RuntimeError, match=r"\Adtype: is .*float8.*; expected int8.*; the device refuses it \(strict\)"):
             stand_in.npu_quantize(x, scales, None, number, -1, div_mode)
     x = x.half()
-    for number, quant_mode in itertools.product((290, 291, 292, 23, 24), ("pertoken", "pertensor")):
-        keywords = {"dst_type": number, "quant_mode": quant_mode, "dst_type_max": 15.0 * (number == 290)}
-        wanted = operators.npu_dynamic_quant(x, **keywords)
+    for number, (name, options) in itertools.product((290, 291, 292, 23, 24), (
+            ("npu_dynamic_quant", {"quant_mode": "pertoken"}), ("npu_dynamic_quant", {"quant_mode": "pertensor"}),
+            ("npu_dynamic_block_quant", {"row_block_size": 64, "col_block_size": 5, "min_scale": 200.0}))):
+        keywords = {"dst_type": number, "dst_type_max": 15.0 * (number == 290), **options}
+        if (number, name) == (290, "npu_dynamic_block_quant"):
+            keywords["round_mode"] = "round"
+        wanted = getattr(operators, name)(x, **keywords)
         for values in "exact", "zeros":
             stand_in.install(values=values, scale_form="inverse")
-            for function in stand_in.npu_dynamic_quant, torch.ops.npu.npu_dynamic_quant:
+            for function in getattr(stand_in, name), getattr(torch.ops.npu, name):
                 made = function(x, **keywords)
                 assert torch.equal(made[0].view(u1), wanted[0].view(u1)) and torch.equal(made[1], wanted[1])
                 assert described(function(x.to("meta"), **keywords)) == described(made)
         stand_in.install(strict=True)
-        with pytest.raises(RuntimeError, match=r"\Adst_type: is .*float8.*; expected int8 or quint4x2; the device refuses"):
-            stand_in.npu_dynamic_quant(x, **keywords)
+        with pytest.raises(RuntimeError, match=r"\Adst_type: is .*float8.*; expected '?int8.*; the device refuses it \(s"):
+            getattr(stand_in, name)(x, **keywords)
 
 
 def test_what_selects_values_that_are_not_known():

@@ -978,32 +978,18 @@ def _by_rules(rules: Callable[[Any], None], a: Any) -> None:
         raise type(error)(f"{error}; the device refuses it (strict)") from None
 
 
-#: Operators that make 8-bit floating point on the series Ascend 950, and not here.
-_TO_FLOAT8 = ("npu_dynamic_block_quant", "npu_quant_scatter")
-
-
 def float8_results(name: str, shapes: Callable[..., Any], values: Sequence[Any], keywords: Dict[str, Any],
                    error: ArgumentTypeError) -> Results:
-    """What an operator of npuquant.torch returns with 8-bit floating point as the type of its first result."""
-    if error.float8 is None or name not in _TO_FLOAT8:
+    """What npu_quant_scatter() returns with 8-bit floating point as its type, which the series Ascend 950 has. Of other
+    operators the error stays."""
+    if error.float8 is None or name != "npu_quant_scatter":
         raise error
     argument, dtype = error.float8
     a = bound(getattr(torch.ops.npuquant, name).default._schema, values, keywords)
-    x, given = next(iter(vars(a).values())), f"{argument} {dtype}"
-    _strict(False, argument, f"is {dtype}; expected int8 or quint4x2")
-    if name == "npu_dynamic_block_quant":
-        _dimensions("x", x, 2, 8)
-        blocks = [_ceiling(extent, block) for extent, block in zip(x.shape[-2:], (a.row_block_size, a.col_block_size))]
-        others = [_floats(x, *x.shape[:-2], *blocks)]
-        shape = x.shape
-    else:
-        made = shapes(**{**vars(a), argument: 1})  # as int8
-        first, *others = made if isinstance(made, tuple) else (made,)
-        shape = first.shape
-    y = x.new_empty(shape, dtype=_stored(argument, dtype))
-    results = y if not others else (y, *others)
-    results = results if x.is_meta else zeros_for(f"{name} with {given}", results)
-    return tuple(results) if others else results
+    _strict(False, argument, f"is {dtype}; expected int8")
+    made = shapes(**{**vars(a), argument: 1})  # as int8
+    y = made.new_empty(made.shape, dtype=_stored(argument, dtype))
+    return y if y.is_meta else zeros_for(f"{name} with {argument} {dtype}", y)
 
 
 def check(name: str, values: Sequence[Any], keywords: Dict[str, Any]) -> Any:

@@ -28,17 +28,16 @@ def _report(kind: Type[BaseException], error: BaseException, trace: Optional[typ
 #: How many lines of six public repositories of August 2026 call an operator, and of which calls the values are known, if
 #: not of all that A2 and A3 take. docs/torch.md names the repositories.
 _CALLS = (
-    (115, "npu_grouped_matmul", "int8"), (77, "npu_dynamic_quant", "int8, int4, 8-bit floats"), (70, "npu_dynamic_mx_quant", ""),
-    (57, "npu_quant_matmul", "int8, int4"), (55, "npu_swiglu", ""),
+    (115, "npu_grouped_matmul", "int8"), (77, "npu_dynamic_quant", "int8, int4, 8-bit floats"),
+    (70, "npu_dynamic_mx_quant", ""), (57, "npu_quant_matmul", "int8, int4"), (55, "npu_swiglu", ""),
     (49, "npu_moe_init_routing_v2", "quant_mode -1, 0, 1"), (49, "npu_moe_finalize_routing", ""),
-    (46, "npu_moe_distribute_dispatch", ""),
-    (25, "npu_dequant_swiglu_quant", ""), (20, "npu_moe_re_routing", ""), (17, "npu_dynamic_block_quant", "int8"),
-    (12, "npu_grouped_dynamic_mx_quant", ""), (8, "npu_dynamic_mx_quant_with_dual_axis", ""),
-    (8, "npu_swiglu_group_quant", ""), (7, "npu_convert_weight_to_int4pack", ""),
-    (7, "npu_moe_compute_expert_tokens", ""), (7, "npu_moe_init_routing", ""), (6, "npu_moe_token_permute", ""),
-    (5, "npu_moe_token_unpermute", ""), (4, "npu_quantize", "integers, 8-bit floats"), (4, "npu_swiglu_mx_quant", ""),
-    (3, "npu_trans_quant_param", ""), (3, "npu_dynamic_block_mx_quant", ""), (2, "npu_dtype_cast", ""),
-    (2, "npu_dequant_swiglu_clamp_quant", ""),
+    (46, "npu_moe_distribute_dispatch", ""), (25, "npu_dequant_swiglu_quant", ""), (20, "npu_moe_re_routing", ""),
+    (17, "npu_dynamic_block_quant", "int8, 8-bit floats"), (12, "npu_grouped_dynamic_mx_quant", ""),
+    (8, "npu_dynamic_mx_quant_with_dual_axis", ""), (8, "npu_swiglu_group_quant", ""),
+    (7, "npu_convert_weight_to_int4pack", ""), (7, "npu_moe_compute_expert_tokens", ""),
+    (7, "npu_moe_init_routing", ""), (6, "npu_moe_token_permute", ""), (5, "npu_moe_token_unpermute", ""),
+    (4, "npu_quantize", "integers, 8-bit floats"), (4, "npu_swiglu_mx_quant", ""), (3, "npu_trans_quant_param", ""),
+    (3, "npu_dynamic_block_mx_quant", ""), (2, "npu_dtype_cast", ""), (2, "npu_dequant_swiglu_clamp_quant", ""),
 )
 
 
