@@ -639,10 +639,10 @@ NPUQ_API npuq_status npuq_dynamic_block_quant(const npuq_tensor *x, int64_t bloc
 /**
  * Quantises to 8-bit floats with a scale for each block of rows and columns, found from the block itself.
  *
- * Source: torch_npu `npu_dynamic_block_quant()`, as above, with an 8-bit floating-point dst_type; the arithmetic is that
- * of the Ascend 950. A block is row_block rows and column_block columns. Blocks begin anew in each matrix [M, N] of x,
- * and the last ones may be smaller. DMAX is as for npuq_dynamic_quant_float8(). "/" divides as npuq_quantize() does to
- * these types: see docs/device.md.
+ * Source: torch_npu `npu_dynamic_block_quant()`, as above, with an 8-bit floating-point dst_type; the arithmetic is
+ * that of the Ascend 950. A block is row_block rows and column_block columns. Blocks begin anew in each matrix [M, N]
+ * of x, and the last ones may be smaller. DMAX is as for npuq_dynamic_quant_float8(). "/" divides as npuq_quantize()
+ * does to these types: see docs/device.md.
  *
  *     m = max(|x|)                    over the block; NaN if any x is
  *     scale = m / DMAX
