@@ -329,14 +329,13 @@ SQUARE = INT8[:, :2]
          lambda: npuquant.npu_dynamic_quant_asymmetric(X, smooth_scales=X)),
         ("GROUP_INDEX", "dynamic_quant_asymmetric: group_index: ",
          lambda: npuquant.npu_dynamic_quant_asymmetric(X, smooth_scales=X, group_index=ROWS[::-1])),
-        ("DTYPE", "dynamic_quant: y: ", lambda: npuquant.npu_dynamic_quant(X, dst_type="int32")),
+        ("DTYPE", "group_quant: y: ", lambda: npuquant.npu_group_quant(X, X[:1], np.array([len(X)]), dst_dtype="int32")),
         ("DTYPE", "dynamic_quant_asymmetric: y: ",
          lambda: npuquant.npu_dynamic_quant_asymmetric(X, dst_type="uint8")),
         ("LAYOUT", "quantize: y: overlaps itself: two indices share an element; expected distinct elements, such as "
                    "numpy.empty() makes for out",
          lambda: npuquant.npu_quantize(X, ONE, None, "int8", out=np.lib.stride_tricks.as_strided(
              np.zeros(X.shape[1], "i1"), X.shape, (0, 1)))),
-        ("DTYPE", "dynamic_block_quant: y: ", lambda: npuquant.npu_dynamic_block_quant(X, dst_type="int32")),
         ("ARGUMENT", "dynamic_block_quant: block: is 0; ",
          lambda: npuquant.npu_dynamic_block_quant(X, col_block_size=0)),
         ("ARGUMENT", "dynamic_block_quant_float8: row_block: is 0; ",
