@@ -352,7 +352,8 @@ void npuq_quantise_by_ranges(const npuq_plan *plan, const npuq_tile *tile)
     requantise(&plan->setup, tile, &smooth, v.inverse_scale, find_offset(plan, v.offset), NPUQ_BY_ROW);
 }
 
-void npuq_quantise_by_one_range(const npuq_plan *plan, const npuq_tile *tile)
+/* Stores the scale, and returns what x is divided by. Not inlined: the caller would keep these values. */
+static NPUQ_NOT_INLINED float find_one_scale(const npuq_plan *plan, const npuq_tile *tile)
 {
     const npuq_params none = {NULL, 0, NPUQ_TYPE_FLOAT32, 1, 0};
     npuq_range range = npuq_empty_range();
@@ -371,7 +372,15 @@ void npuq_quantise_by_one_range(const npuq_plan *plan, const npuq_tile *tile)
     v.lo[0] = range.lo;
     part.rows = 1;
     set_parameters(plan, &part, &v);
-    requantise(&plan->setup, tile, &none, v.inverse_scale, NULL, NPUQ_ONE);
+    return v.inverse_scale[0];
+}
+
+void npuq_quantise_by_one_range(const npuq_plan *plan, const npuq_tile *tile)
+{
+    const npuq_params none = {NULL, 0, NPUQ_TYPE_FLOAT32, 1, 0};
+    const float scale = find_one_scale(plan, tile);
+
+    requantise(&plan->setup, tile, &none, &scale, NULL, NPUQ_ONE);
 }
 
 /* ---- the last step ----------------------------------------------------------------------------------------------- */

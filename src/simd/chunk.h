@@ -271,21 +271,12 @@ typedef struct y_form {
     small_format format; /* of small floats with a mantissa of one size */
 } y_form;
 
-/* Not inlined: few calls ask for these roundings. */
-NOINLINE icodes encode_rounded(vchunk t, y_form form, bool exact, store_check *check)
-{
-    return form.rounding == NPUQ_SMALL_ROUND ? encode_small_float(t, form.format, NPUQ_SMALL_ROUND, exact, check)
-                                             : encode_small_float(t, form.format, NPUQ_SMALL_FLOOR, exact, check);
-}
-
 /* A float with a mantissa of one size, of 8 or 4 bits. */
 INLINE store_check store_small_float(char *y, vchunk t, y_form form, size_t n, bool unpack_order, stores how)
 {
     const bool exact = how == TAIL || how == EXACT;
     store_check check = start_check();
-    const icodes c = form.rounding == NPUQ_SMALL_RINT
-                         ? encode_small_float(t, form.format, NPUQ_SMALL_RINT, exact, &check)
-                         : encode_rounded(t, form, exact, &check);
+    const icodes c = encode_small_float(t, form.format, (npuq_small_rounding)form.rounding, exact, &check);
 
     if (form.has_4_bits) {
         store_float4(y, c, n, unpack_order, how);

@@ -419,28 +419,41 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
         }                                                                                                              \
     }
 
-INLINE void quantise_by_steps(const npuq_block *b, quantise_spec k, const npuq_quant_params *p, npuq_type y)
+/* All kernels of small floats, with the code of hifloat8 or of the others. Each is a function of its own, as above. */
+NOINLINE void quantise_small_columns(const npuq_block *b, npuq_type y, npuq_type x, npuq_affine_op op,
+                                     const npuq_quant_params *p)
 {
-    if (k.steps == NPUQ_BY_COLUMN) {
-        quantise_by_column(b, k, p, y);
-    } else {
-        quantise_by_row(b, k, p, y);
-    }
+    quantise_by_column(b, (quantise_spec){NPUQ_BY_COLUMN, NPUQ_TYPE_FLOAT8_E4M3FN, x, op, false}, p, y);
 }
 
-/* All kernels of small floats, with the code of hifloat8 or of the others. */
+NOINLINE void quantise_small_rows(const npuq_block *b, npuq_type y, npuq_type x, npuq_affine_op op, npuq_steps steps,
+                                  const npuq_quant_params *p)
+{
+    quantise_by_row(b, (quantise_spec){steps, NPUQ_TYPE_FLOAT8_E4M3FN, x, op, p->smooth != NULL}, p, y);
+}
+
+NOINLINE void quantise_hifloat8_columns(const npuq_block *b, npuq_type x, npuq_affine_op op, const npuq_quant_params *p)
+{
+    quantise_by_column(b, (quantise_spec){NPUQ_BY_COLUMN, NPUQ_TYPE_HIFLOAT8, x, op, false}, p, NPUQ_TYPE_HIFLOAT8);
+}
+
+NOINLINE void quantise_hifloat8_rows(const npuq_block *b, npuq_type x, npuq_affine_op op, npuq_steps steps,
+                                     const npuq_quant_params *p)
+{
+    quantise_by_row(b, (quantise_spec){steps, NPUQ_TYPE_HIFLOAT8, x, op, p->smooth != NULL}, p, NPUQ_TYPE_HIFLOAT8);
+}
+
 NOINLINE void quantise_small_float(const npuq_block *b, npuq_type y, npuq_type x, npuq_affine_op op,
                                    const npuq_quant_params *p)
 {
-    const bool by_row = p->steps <= NPUQ_BY_ROW;
-    const npuq_steps steps = by_row ? NPUQ_BY_ROW : p->steps == NPUQ_BY_RUN ? NPUQ_BY_RUN : NPUQ_BY_COLUMN;
-    const bool is_smooth = by_row && p->smooth;
+    const bool is_hifloat8 = y == NPUQ_TYPE_HIFLOAT8;
+    const npuq_steps steps = p->steps == NPUQ_BY_RUN ? NPUQ_BY_RUN : NPUQ_BY_ROW;
 
     assert(npuq_is_valid_quant(b, y, x, op, p));
-    if (y == NPUQ_TYPE_HIFLOAT8) {
-        quantise_by_steps(b, (quantise_spec){steps, NPUQ_TYPE_HIFLOAT8, x, op, is_smooth}, p, y);
+    if (p->steps <= NPUQ_BY_ROW || p->steps == NPUQ_BY_RUN) {
+        is_hifloat8 ? quantise_hifloat8_rows(b, x, op, steps, p) : quantise_small_rows(b, y, x, op, steps, p);
     } else {
-        quantise_by_steps(b, (quantise_spec){steps, NPUQ_TYPE_FLOAT8_E4M3FN, x, op, is_smooth}, p, y);
+        is_hifloat8 ? quantise_hifloat8_columns(b, x, op, p) : quantise_small_columns(b, y, x, op, p);
     }
 }
 

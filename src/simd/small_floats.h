@@ -49,9 +49,20 @@ INLINE vf sum_of_small(vf t, small_format f, npuq_small_rounding rounding)
     return sum;
 }
 
-INLINE vh small_halves(vf a, vf b, small_format f, npuq_small_rounding rounding)
+INLINE vh halves_by(vf a, vf b, small_format f, npuq_small_rounding rounding)
 {
     return small_codes(sum_of_small(a, f, rounding), sum_of_small(b, f, rounding), f) | (h_signs(a, b) & f.sign);
+}
+
+/* Not inlined: few calls ask for these roundings. */
+NOINLINE vh rounded_halves(vf a, vf b, small_format f, npuq_small_rounding rounding)
+{
+    return halves_by(a, b, f, rounding);
+}
+
+INLINE vh small_halves(vf a, vf b, small_format f, npuq_small_rounding rounding)
+{
+    return rounding == NPUQ_SMALL_RINT ? halves_by(a, b, f, NPUQ_SMALL_RINT) : rounded_halves(a, b, f, rounding);
 }
 
 /* The number, or zero with its sign in place of a subnormal one. */
