@@ -158,8 +158,7 @@ static void quantise_rectangles(const npuq_plan *plan, const npuq_tile *tile)
     }
 }
 
-/* Units and tiles are whole rows of blocks. Where several matrices end with shorter blocks, units are whole matrices.
- */
+/* Tiles are rows of blocks. Units are some of them, or whole matrices where several end with shorter blocks. */
 static void plan_rectangles(npuq_plan *plan, const npuq_arguments *arguments)
 {
     const npuq_space *space = &plan->area.space;

@@ -177,13 +177,20 @@ void npuq_ref_dynamic_quant_float8(const void *x, npuq_ref_dtype x_dtype, size_t
     dynamic_quant(x, x_dtype, S, H, smooth_scales, smooth_dtype, group_index, per_tensor, form, y, y_dtype, scale);
 }
 
+/* The end of the block that begins here. */
+static size_t end_of_block(size_t begin, size_t block, size_t extent)
+{
+    return block < extent - begin ? begin + block : extent;
+}
+
 void npuq_ref_dynamic_block_quant(const void *x, npuq_ref_dtype x_dtype, size_t S, size_t N, size_t B, float min_scale,
                                   void *y, npuq_ref_dtype y_dtype, float *scale)
 {
     for (size_t s = 0; s < S; s++) {
-        for (size_t begin = 0; begin < N; begin += B < N - begin ? B : N - begin) {
-            const size_t end = B < N - begin ? begin + B : N;
+        for (size_t begin = 0, end; begin < N; begin = end) {
             float largest = 0.0f;
+
+            end = end_of_block(begin, B, N);
 
             for (size_t n = begin; n < end; n++) {
                 largest = npuq_ref_largest_with(largest, npuq_ref_load(x, x_dtype, s * N + n));
@@ -198,12 +205,6 @@ void npuq_ref_dynamic_block_quant(const void *x, npuq_ref_dtype x_dtype, size_t 
             }
         }
     }
-}
-
-/* The end of the block that begins here. */
-static size_t end_of_block(size_t begin, size_t block, size_t extent)
-{
-    return block < extent - begin ? begin + block : extent;
 }
 
 /* Rows from `top` on and columns from `left` on of a matrix that begins at element `first`. Returns the scale. */

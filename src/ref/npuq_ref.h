@@ -102,8 +102,9 @@ void npuq_ref_dynamic_block_quant(const void *x, npuq_ref_dtype x_dtype, size_t 
 
 /*
  * To FLOAT8_E4M3FN, FLOAT8_E5M2 or HIFLOAT8, with a scale for each block of row_block rows and column_block columns of
- * each of `matrices` matrices. The last blocks may be smaller. y = x / scale, scale = m / DMAX, but at most 1 /
- * min_scale if it is finite; all three as the Ascend 950 divides. m is the largest |x| of the block, DMAX as above.
+ * each of `matrices` matrices. The last blocks may be smaller. m is the largest |x| of the block, DMAX as above. All
+ * three quotients are as the Ascend 950 divides: scale = m / DMAX, at most 1 / min_scale if it is finite, and
+ * y = x / scale.
  *
  * x          FLOAT32, FLOAT16 or BFLOAT16 [matrices, M, N]
  * min_scale  finite; 0 for no limit
@@ -116,13 +117,13 @@ void npuq_ref_dynamic_block_quant_float8(const void *x, npuq_ref_dtype x_dtype, 
 
 /*
  * Microscaling: the scale of each group of `block` elements along an axis is a power of two. The last group of the axis
- * may be shorter. y = cast(x * R), where R is 2^127 over the scale's code; npuq_ref_mx_group_of() has the rules.
+ * may be shorter. y = cast(x * R), where R is 1 over the scale; npuq_ref_mx_group_of() has the rules.
  *
  * x        FLOAT32, FLOAT16 or BFLOAT16 of the given shape, 1 <= ndim <= 7; negative axes count from the end
- * y        FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT4_E2M1 or FLOAT4_E1M2 of x's shape. FLOAT4 lie two in a byte, along the
- *          last dimension, whose extent is even, whatever the axis
- * mxscale  FLOAT8_E8M0 codes, of x's shape with half as many pairs as groups, rounded up, in place of the axis, and a
- *          last dimension of 2. If the groups are odd in number, the last code is 0.
+ * y        FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT4_E2M1 or FLOAT4_E1M2 of x's shape. For any axis, FLOAT4 lie two in a byte
+ *          along the last dimension. Its extent is even then.
+ * mxscale  FLOAT8_E8M0 codes in pairs: x's shape with ceil(groups / 2) as the extent of the axis, and a last dimension
+ *          of 2. If the groups are odd in number, the last code is 0.
  */
 void npuq_ref_dynamic_mx_quant(const void *x, npuq_ref_dtype x_dtype, const size_t *shape, int ndim, int axis,
                                const npuq_ref_mx *options, void *y, npuq_ref_dtype y_dtype, uint8_t *mxscale);

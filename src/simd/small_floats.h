@@ -39,8 +39,7 @@ INLINE vf sum_of_small(vf t, small_format f, npuq_small_rounding rounding)
         return (vf)((vu)bounded | 1u) + shift;
     }
     const vf sum = bounded + shift;
-    if (rounding ==
-        NPUQ_SMALL_FLOOR) { /* back to the larger magnitude of a negative number, the smaller one of others */
+    if (rounding == NPUQ_SMALL_FLOOR) { /* of a negative number the larger magnitude, of others the smaller one */
         const vf rounded = sum - shift;
         const vi negative = (vi)t >> 31;
 
