@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "../kinds/dynamic.h"
-
-#include "../element.h"
+#include "../kinds/blocks.h"
 
 #define NPUQ_PLACE(ROLE) NPUQ_DYNAMIC_##ROLE
 enum { X = NPUQ_DYNAMIC_X, Y = NPUQ_DYNAMIC_Y, SCALE = NPUQ_DYNAMIC_SCALE };
@@ -90,78 +88,25 @@ static npuq_status check_float8(const npuq_arguments *arguments, const void *opt
                                "rounded up");
 }
 
-/* From a row and a block of a tile on: blocks of this row, or the same block of several rows. */
-static npuq_tile select_blocks(const npuq_plan *plan, const npuq_tile *tile, size_t row, size_t first, size_t rows,
-                               bool of_one_row)
-{
-    const size_t block = plan->block;
-    npuq_tile part = *tile;
-
-    part.rows = rows;
-    part.cols = npuq_smaller(block, tile->cols - first * block);
-    for (int i = X; i <= SCALE; i++) {
-        const npuq_place *from = &tile->places[i];
-
-        if (from->data) { /* there are no smooth scales */
-            const ptrdiff_t steps = i == SCALE ? 1 : (ptrdiff_t)npuq_count_words(plan->setup.words[i], block);
-            const ptrdiff_t step = from->col_stride * steps;
-
-            part.places[i].data = from->data + (ptrdiff_t)row * from->row_stride + (ptrdiff_t)first * step;
-            part.places[i].row_stride = of_one_row ? step : from->row_stride;
-        }
-    }
-    return part;
-}
-
-static void quantise_part(const npuq_plan *plan, const npuq_tile *tile, size_t row, size_t first, size_t rows,
-                          bool of_one_row)
-{
-    const npuq_tile part = select_blocks(plan, tile, row, first, rows, of_one_row);
-
-    npuq_quantise_by_ranges(plan, &part);
-}
-
-/* Fewer blocks of one row are slower together than the same block of many rows. */
-enum { FEW_BLOCKS = 4 };
-
-static void quantise_blocks(const npuq_plan *plan, const npuq_tile *tile)
-{
-    const size_t block = plan->block;
-    const size_t whole = tile->cols / block;
-    const npuq_place *x = &tile->places[X];
-    const npuq_place *y = &tile->places[Y];
-    const bool across = npuq_are_column_major(x->row_stride, x->col_stride) ||
-                        npuq_are_column_major(y->row_stride, y->col_stride) ||
-                        (whole < FEW_BLOCKS && tile->rows > whole);
-
-    if (tile->cols == block) {
-        npuq_quantise_by_ranges(plan, tile);
-        return;
-    }
-    for (size_t row = 0; row < tile->rows && !across; row++) {
-        for (size_t i = 0; i < whole; i += NPUQ_RANGED_ROWS) {
-            quantise_part(plan, tile, row, i, npuq_smaller(whole - i, NPUQ_RANGED_ROWS), true);
-        }
-    }
-    for (size_t i = across ? 0 : whole; i * block < tile->cols; i++) {
-        quantise_part(plan, tile, 0, i, tile->rows, false);
-    }
-}
-
 /* A row of blocks of several rows. */
 static void quantise_rectangles(const npuq_plan *plan, const npuq_tile *tile)
 {
     for (size_t i = 0; i * plan->block < tile->cols; i++) {
-        const npuq_tile part = select_blocks(plan, tile, 0, i, tile->rows, false);
+        const npuq_tile part = npuq_select_blocks(plan, tile, 0, i, tile->rows, false);
 
         npuq_quantise_by_one_range(plan, &part);
     }
 }
 
 /* Tiles are rows of blocks. Units are some of them, or whole matrices where several end with shorter blocks. */
-static void plan_rectangles(npuq_plan *plan, const npuq_arguments *arguments)
+static void plan_rectangles(npuq_plan *plan, const npuq_arguments *arguments, size_t row_block)
 {
-    const npuq_space *space = &plan->area.space;
+    npuq_space *space = &plan->area.space;
+
+    npuq_add_by_row(plan, arguments, SCALE);
+    space->run_rows = row_block;
+    npuq_finish_operands(plan, NPUQ_KEEP_COLUMNS);
+
     const size_t rows = npuq_count_rows(space);
     const size_t of_matrix = space->extents[space->ndim - 2];
     const size_t whole = of_matrix % space->run_rows == 0 || rows == of_matrix ? space->run_rows : of_matrix;
@@ -175,22 +120,17 @@ static void plan_rectangles(npuq_plan *plan, const npuq_arguments *arguments)
     units->count = npuq_divide_up(rows, units->unit_rows);
 }
 
-/* Dense blocks of one row and one length are rows by themselves. Others are found in a tile of whole rows. */
 static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments, const void *options)
 {
     const block_options *o = options;
     const npuq_tensor *x = arguments->tensors[X];
-    const int64_t columns = x->shape[x->ndim - 1];
-    const int64_t block = o->block < columns ? o->block : columns;
     const int64_t rows = x->ndim > 1 ? x->shape[x->ndim - 2] : 1;
     const int64_t row_block = o->row_block < rows ? o->row_block : rows;
     npuq_dynamic_own *own = npuq_set_own(plan);
-    const npuq_steps steps = row_block == 1 && columns > 0 && columns % block == 0 ? NPUQ_BY_ROW : NPUQ_BY_OTHERS;
 
-    if (!npuq_start_plan(plan, arguments, NPUQ_DYNAMIC_GROUPS, NPUQ_MUL, steps)) {
+    if (!npuq_start_blocks(plan, arguments, o->block, row_block == 1)) {
         return NPUQ_OK;
     }
-    plan->block = (size_t)block;
     own->form = NPUQ_SYMMETRIC_BLOCK;
     own->min_scale = o->min_scale;
     if (npuq_is_small_float(plan->setup.types[Y])) {
@@ -198,32 +138,16 @@ static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments,
     } else {
         npuq_make_uint8_of_int8(&plan->setup);
     }
-    npuq_add_absent(plan, NPUQ_DYNAMIC_SMOOTH);
-    npuq_add_by_row(plan, arguments, SCALE);
-    npuq_add_absent(plan, NPUQ_DYNAMIC_OFFSET);
-    if (plan->way != NPUQ_IN_SPACE) {
-        npuq_tile *all = &plan->area.all;
-
-        all->rows = plan->units.rows = plan->units.rows * (size_t)(columns / block);
-        all->cols = plan->units.cols = (size_t)block;
-        for (int i = X; i <= Y; i++) {
-            all->places[i].row_stride = (ptrdiff_t)npuq_count_bytes(plan->setup.words[i], (size_t)block);
-        }
-    } else {
-        plan->area.space.run_rows = (size_t)row_block;
-        npuq_finish_operands(plan, NPUQ_KEEP_COLUMNS);
-    }
     if (row_block > 1) {
-        plan_rectangles(plan, arguments);
-    } else if (plan->way != NPUQ_ONE_TILE || npuq_count_plan_rows(plan) > 1) {
-        npuq_cut_whole_rows(plan, arguments, npuq_count_plan_columns(plan));
-        npuq_cut_small(plan);
+        plan_rectangles(plan, arguments, (size_t)row_block);
+    } else {
+        npuq_finish_blocks(plan, arguments);
     }
     return NPUQ_OK;
 }
 
 static const npuq_operator operator_of_blocks = {NPUQ_SIGNATURE(dynamic_block_quant), check, plan_blocks,
-                                                 quantise_blocks, NULL};
+                                                 npuq_quantise_blocks, NULL};
 
 npuq_status npuq_dynamic_block_quant(const npuq_tensor *x, int64_t block, float min_scale, const npuq_tensor *y,
                                      const npuq_tensor *scale, const npuq_executor *executor)
@@ -241,7 +165,7 @@ npuq_status npuq_prepare_dynamic_block_quant(npuq_call *call, const npuq_tensor 
 }
 
 static const npuq_operator to_float8 = {NPUQ_SIGNATURE(dynamic_block_quant_float8), check_float8, plan_blocks,
-                                        quantise_blocks, NULL};
+                                        npuq_quantise_blocks, NULL};
 
 npuq_status npuq_dynamic_block_quant_float8(const npuq_tensor *x, int64_t row_block, int64_t column_block,
                                             float min_scale, float dst_type_max, const npuq_tensor *y,
