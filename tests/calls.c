@@ -17,7 +17,7 @@ static const npuq_tensor *get(const test_call *c, enum slot slot)
 }
 
 #define TENSOR(name, NAME, ...)  , get(c, NAME)
-#define CHOICE(name, NAME, type) , c->name
+#define CHOICE(name, NAME, type) , (type)c->name
 #define CHOICE_STRUCTURE         BY_ADDRESS
 #define GIVEN(name)              ARGUMENTS_##name(TENSOR, TENSOR, TENSOR, TENSOR, CHOICE)
 
@@ -269,8 +269,8 @@ static void add_or_single(test_drawing *d, enum slot slot, npuq_dtype dtype, boo
 {
     const npuq_shape rule = test_arguments[d->call.op][slot].shape;
     const bool per_tensor = d->call.quant_mode == NPUQ_PER_TENSOR;
-    const npuq_shape_facts call = {
-        d->ndim, d->shape, per_tensor, .block = d->call.block, .groups = d->groups, .row_block = d->call.row_block};
+    const int axis = d->call.axis < 0 ? d->call.axis + d->ndim : d->call.axis;
+    const npuq_shape_facts call = {d->ndim, d->shape, per_tensor, axis, d->call.block, d->groups, d->call.row_block};
     int64_t shape[NPUQ_MAX_NDIM];
     int ndim = npuq_make_shape(rule, &call, shape);
 
@@ -425,6 +425,45 @@ static void draw_block(test_drawing *d, npuq_dtype y)
 }
 
 /* Any operator of x and parameters whose rows say all, without groups: the arguments in their order. */
+/* Draws what an operator in groups along an axis takes. Mostly the axis is short, and has several groups. */
+static void draw_mx(test_drawing *d)
+{
+    static const int32_t blocks[] = {32, 32, 32, 32, 64, 96, 1024};
+    static const float dmax[] = {0.0f, 6.0f, 7.0f, 7.25f, 8.0f, 9.0f, 12.0f};
+    static const float bounds[] = {0.0f, 0.0f, 1e-4f, 1.0f, 0x1p-130f, 3e38f};
+    test_call *c = &d->call;
+    const bool back = !test_is_output(c->op, MXSCALE);
+    const npuq_dtype x = type_of(d, X);
+    const npuq_dtype y = type_of(d, Y);
+    const npuq_dtype small = back ? x : y;
+    const bool has_8_bits = npuq_values_in_word(small) == 1;
+
+    draw_shape(d, small);
+    c->axis = one_in(d, 3) ? -1 : (int32_t)d->choose((size_t)(2 * d->ndim)) - d->ndim;
+    c->block = ONE_OF(d, blocks);
+    if (!d->has_shape && !d->draw_shape && !d->large && !d->empty && !one_in(d, 4)) {
+        int64_t *extent = &d->shape[c->axis < 0 ? c->axis + d->ndim : c->axis];
+
+        *extent = *extent * 16 + (int64_t)d->choose(16) * npuq_values_in_word(small);
+    }
+    if (!back) {
+        c->scale_algorithm = one_in(d, 2) ? 0 : has_8_bits ? 1 : y == NPUQ_FLOAT4_E2M1 ? 2 : 0;
+        c->rounding = has_8_bits ? 0 : (int32_t)d->choose(3);
+        c->small_groups = (int32_t)d->choose(3);
+        c->dst_type_max = ONE_OF(d, dmax);
+        c->max_low_bound = c->scale_algorithm == 1 ? ONE_OF(d, bounds) : 0.0f;
+        c->bad_groups = has_8_bits && one_in(d, 2);
+    }
+    add(d, X, x);
+    if (back) {
+        add_any(d, MXSCALE);
+        add(d, Y, y);
+    } else {
+        add(d, Y, y);
+        add_any(d, MXSCALE);
+    }
+}
+
 static void draw_by_rows(test_drawing *d)
 {
 #define NEXT(name, NAME, ...)       NAME,
@@ -510,7 +549,7 @@ void test_draw_call(test_drawing *d)
     static void (*const special[TEST_OPERATORS])(test_drawing *) = {
         [TEST_QUANTIZE] = draw_quantize,     [TEST_GROUP_QUANT] = draw_group_quant,
         [TEST_REQUANT] = draw_requant,       [TEST_TRANS_QUANT_PARAM] = draw_trans_quant_param,
-        [TEST_ANTI_QUANT] = draw_anti_quant,
+        [TEST_ANTI_QUANT] = draw_anti_quant, [TEST_DYNAMIC_MX_QUANT] = draw_mx,
     };
     const enum test_operator op = d->call.op;
 

@@ -10,7 +10,8 @@
 #define EACH_SLOT(DO)                                                                                                  \
     DO(x, X), DO(scales, SCALES), DO(zero_points, ZERO_POINTS), DO(scale, SCALE), DO(smooth_scales, SMOOTH_SCALES),    \
         DO(group_index, GROUP_INDEX), DO(offset, OFFSET), DO(y, Y), DO(min, MIN), DO(max, MAX),                        \
-        DO(weight_scale, WEIGHT_SCALE), DO(activation_scale, ACTIVATION_SCALE), DO(bias, BIAS), DO(words, WORDS)
+        DO(weight_scale, WEIGHT_SCALE), DO(activation_scale, ACTIVATION_SCALE), DO(bias, BIAS), DO(words, WORDS),      \
+        DO(mxscale, MXSCALE)
 
 #define COUNT(ARRAY) (sizeof(ARRAY) / sizeof(ARRAY)[0])
 
@@ -74,6 +75,11 @@ typedef struct test_call {
     int64_t block;
     float min_scale;
     float dst_type_max;
+    int32_t rounding;
+    int32_t scale_algorithm;
+    int32_t small_groups;
+    float max_low_bound;
+    int32_t bad_groups;
     npuq_dtype y_dtype; /* of the steps that make parameters */
     const npuq_executor *executor;
 } test_call;

@@ -49,16 +49,41 @@ static int64_t *read_ends(const test_call *c, elements_of elements)
     return ends;
 }
 
+/* In values: slot is that of x or y which has no words. */
+static void read_shape(const test_call *c, enum slot slot, size_t *shape)
+{
+    for (int d = 0; d < c->tensors[slot].ndim; d++) {
+        shape[d] = (size_t)c->tensors[slot].shape[d];
+    }
+}
+
 static void quantize(const test_call *c, elements_of elements)
 {
     size_t shape[NPUQ_MAX_NDIM];
 
-    for (int d = 0; d < c->tensors[X].ndim; d++) {
-        shape[d] = (size_t)c->tensors[X].shape[d];
-    }
+    read_shape(c, X, shape);
     npuq_ref_quantize(elements[X], type(c, X), shape, c->tensors[X].ndim, elements[SCALES], type(c, SCALES),
                       count(c, SCALES), elements[ZERO_POINTS], type(c, ZERO_POINTS), c->axis, c->div_mode, elements[Y],
                       type(c, Y));
+}
+
+static void mx(const test_call *c, elements_of elements)
+{
+    const npuq_ref_mx options = {(size_t)c->block,   (npuq_ref_rounding)c->rounding,
+                                 c->scale_algorithm, (npuq_ref_small_groups)c->small_groups,
+                                 c->dst_type_max,    c->max_low_bound,
+                                 c->bad_groups != 0};
+    const bool back = !test_is_output(c->op, MXSCALE);
+    size_t shape[NPUQ_MAX_NDIM];
+
+    read_shape(c, back ? Y : X, shape);
+    if (back) {
+        npuq_ref_anti_mx_quant(elements[X], type(c, X), shape, c->tensors[X].ndim, elements[MXSCALE], c->axis, &options,
+                               elements[Y], type(c, Y));
+    } else {
+        npuq_ref_dynamic_mx_quant(elements[X], type(c, X), shape, c->tensors[X].ndim, c->axis, &options, elements[Y],
+                                  type(c, Y), elements[MXSCALE]);
+    }
 }
 
 /* ---- dynamic operators ------------------------------------------------------------------------------------------ */
@@ -189,6 +214,7 @@ void test_call_oracle(const test_call *c, void *const elements[SLOTS])
     case TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS: params(c, elements, true); break;
     case TEST_DYNAMIC_QUANT_APPLY: apply(c, elements, ends, false); break;
     case TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY: apply(c, elements, ends, true); break;
+    case TEST_DYNAMIC_MX_QUANT: mx(c, elements); break;
     case TEST_OPERATORS: abort();
     }
     free(ends);

@@ -208,6 +208,8 @@ void test_fill(void *data, npuq_dtype dtype, size_t n, bool finite)
         } else if (size == 4) {
             const uint32_t word = dtype == NPUQ_INT32 ? random_int32() : (uint32_t)test_random();
             memcpy(at, &word, sizeof word);
+        } else if (dtype == NPUQ_FLOAT8_E8M0) {
+            *at = (unsigned char)(test_one_in(4) ? test_random() : (uint64_t)(127 + test_between(-20, 20)));
         } else {
             *at = (unsigned char)(test_one_in(4) ? test_random() : (uint64_t)test_between(-20, 20));
         }

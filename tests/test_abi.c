@@ -180,11 +180,13 @@ BOTH(dynamic_quant_apply, tensor, tensor, tensor, npuq_quant_mode, tensor, tenso
 BOTH(dynamic_quant_symmetric_apply, tensor, tensor, tensor, npuq_quant_mode, tensor, tensor, tensor);
 BOTH(dynamic_block_quant, tensor, int64_t, float, tensor, tensor);
 BOTH(dynamic_block_quant_float8, tensor, int64_t, int64_t, float, float, tensor, tensor);
+BOTH(dynamic_mx_quant, tensor, int32_t, const npuq_mx *, tensor, tensor);
 BOTH(dequant, tensor, tensor, tensor, tensor, tensor);
 BOTH(requant, tensor, tensor, tensor, tensor);
 BOTH(anti_quant, tensor, tensor, tensor, tensor);
 npuq_status npuq_dynamic_quant_params(tensor, tensor, npuq_dtype, tensor, tensor);
 npuq_status npuq_dynamic_quant_symmetric_params(tensor, tensor, npuq_dtype, npuq_scale_form, tensor);
+npuq_status npuq_mx_scale_shape(tensor, int32_t, const npuq_mx *, int64_t[NPUQ_MAX_NDIM]);
 npuq_status npuq_trans_quant_param(tensor, tensor, npuq_round_mode, tensor);
 
 size_t npuq_call_units(const npuq_call *);

@@ -175,14 +175,30 @@ static size_t count_changes(const test_view *view, const unsigned char *before)
     return changes;
 }
 
-/* Rows that no unit divides: those of blocks, or all of a matrix, where several end with shorter blocks. */
-static size_t count_indivisible_rows(const test_drawing *d)
+/* Rows that no unit divides: those that share scales, or all of a matrix, where several end with fewer of them. */
+static size_t count_indivisible_rows(int64_t rows, int64_t sharing, size_t matrices)
 {
-    const int64_t rows = d->ndim > 1 ? d->shape[d->ndim - 2] : 1;
-    const int64_t block = d->call.row_block < rows ? d->call.row_block : rows;
-    const bool of_blocks = test_has_option(d->call.op, OPTION_ROW_BLOCK) && rows > 0;
+    return rows == 0 ? 1 : (size_t)(sharing >= rows ? rows : rows % sharing == 0 || matrices == 1 ? sharing : rows);
+}
 
-    return !of_blocks ? 1 : (size_t)(rows % block == 0 || test_count(d->ndim - 2, d->shape) == 1 ? block : rows);
+/* Elements that no unit divides. */
+static size_t count_indivisible(const test_drawing *d)
+{
+    const test_call *c = &d->call;
+    const size_t columns = (size_t)d->shape[d->ndim - 1];
+    const size_t matrices = test_count(d->ndim - 2, d->shape);
+    const int axis = c->axis < 0 ? c->axis + d->ndim : c->axis;
+
+    if (test_has(c->op, MXSCALE) && axis < d->ndim - 1) { /* a pair of groups of 64 columns */
+        const int64_t n = d->shape[axis];
+        const size_t others = test_count(d->ndim - 1, d->shape) / (size_t)n;
+
+        return count_indivisible_rows(n, 2 * c->block, others) * (columns < 64 ? columns : 64);
+    }
+    if (test_has_option(c->op, OPTION_ROW_BLOCK)) {
+        return columns * count_indivisible_rows(d->shape[d->ndim - 2], c->row_block, matrices);
+    }
+    return test_is_output(c->op, SCALE) || test_is_output(c->op, MIN) || test_has(c->op, MXSCALE) ? columns : 1;
 }
 
 /* In random order. y shows that no unit writes more than a unit may have: few bytes stay the same. */
@@ -190,8 +206,7 @@ static void one_unit_after_the_other(const trial *t, npuq_call *prepared)
 {
     const test_drawing *d = &t->d;
     const size_t elements = test_count(d->ndim, d->shape);
-    const bool whole_rows = test_is_output(d->call.op, SCALE) || test_is_output(d->call.op, MIN);
-    const size_t row = whole_rows ? count_indivisible_rows(d) * (size_t)d->shape[d->ndim - 1] : 1;
+    const size_t row = count_indivisible(d);
     const size_t most = row > 4096 ? row : 4096; /* elements of a unit */
     const test_view *y = &d->views[Y];
 

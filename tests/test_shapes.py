@@ -28,6 +28,7 @@ OWN = r"""
     STRUCTURE(OPTION, options, own_options) \
     OUT(y, Y, Y, INT8, ALL, 1, NPUQ_MAX_NDIM, OPERAND_Y)
 #define MEMBERS_own_options(OPTION) OPTION(block, BLOCK, int64_t) OPTION(min_scale, MIN_SCALE, float)
+#define REST_OF_own_options
 """
 OF_C = r"""
 #include "shape.h"

@@ -9,6 +9,8 @@
  *
  * - To quantise: npuq_quantize(), npuq_group_quant(), npuq_dynamic_quant(), npuq_dynamic_quant_asymmetric() and
  *   npuq_dynamic_block_quant().
+ * - To 8-bit floats: npuq_quantize(), npuq_dynamic_quant_float8() and npuq_dynamic_block_quant_float8(). To 8- and
+ *   4-bit floats in groups with a power of two as their scale: npuq_dynamic_mx_quant().
  * - From the int32 sums of a quantised matrix product to floating point or int8: npuq_dequant() and npuq_requant().
  *   npuq_trans_quant_param() makes the parameters of npuq_requant().
  * - From quantised weights to floating point: npuq_anti_quant().
@@ -88,8 +90,7 @@ extern "C" {
 /** @defgroup api_tensors Tensors
  *  @{ */
 
-/** Element type of a tensor. All but the last have the values of Ascend's aclDataType. No operator takes the types of 8
- *  and 4 bits from HIFLOAT8 to FLOAT4_E1M2 yet. */
+/** Element type of a tensor. All but the last have the values of Ascend's aclDataType. */
 typedef enum npuq_dtype {
     NPUQ_FLOAT32 = 0,   /**< IEEE binary32, 4 bytes */
     NPUQ_FLOAT16 = 1,   /**< IEEE binary16, 2 bytes */
@@ -671,6 +672,105 @@ NPUQ_API npuq_status npuq_dynamic_block_quant_float8(const npuq_tensor *x, int64
 
 /** @} */
 
+/** @defgroup api_mx dynamic_mx_quant
+ *  Microscaling (MX): groups of elements along an axis that share a power of two as their scale.
+ *  @{ */
+
+/** How npuq_dynamic_mx_quant() rounds to y's type. */
+typedef enum npuq_mx_rounding {
+    NPUQ_MX_RINT = 0,  /**< to nearest, half to even */
+    NPUQ_MX_ROUND = 1, /**< to nearest, half away from zero; to types of 4 bits only */
+    NPUQ_MX_FLOOR = 2  /**< towards minus infinity; to types of 4 bits only */
+} npuq_mx_rounding;
+
+/** The options of npuq_dynamic_mx_quant(). If all are 0, they are the device's defaults. */
+typedef struct npuq_mx {
+    /** Elements of a group: a multiple of 32, up to 1024. 0 stands for 32. */
+    int32_t block;
+    /** A npuq_mx_rounding. */
+    int32_t rounding;
+    /** How the scale is found: 0; 1, to types of 8 bits; 2, to FLOAT4_E2M1. */
+    int32_t scale_algorithm;
+    /** When the elements of a group with the scale code S = 0 are multiplied by 0. With algorithm 0, and with 2 and a
+     *  dst_type_max of 0, 6 or 7:
+     *  - 0: always, as the device's dynamic_mx_quant does
+     *  - 1: where the exponent field that S was made from is 0, as its relatives do, such as
+     *    npu_dynamic_mx_quant_with_dual_axis
+     *  - 2: never, as OCP's microscaling has it
+     *
+     *  Otherwise 0 and 1 are one: in groups of zeros. */
+    int32_t small_groups;
+    /** 0, or 6 to 12. With algorithm 2, what the largest magnitude is divided by; 0 stands for 6. */
+    float dst_type_max;
+    /** 0 or more, finite, and with another algorithm than 1 it must be 0: no group's largest magnitude counts as less,
+     *  except 0. */
+    float max_low_bound;
+    /** What y becomes in a group with a NaN or an infinity: 0: +0, as on the device; 1, of 8 bits: NaN, as OCP has it,
+     *  with a sign where the element is a NaN with a sign. */
+    int32_t bad_groups;
+    /** Must be 0. */
+    int32_t reserved[9];
+} npuq_mx;
+
+/**
+ * Quantises groups along an axis to 8- or 4-bit floats. The scale of a group is a power of two, found from the group
+ * itself.
+ *
+ * Source: torch_npu `npu_dynamic_mx_quant(input, *, axis=-1, round_mode="rint", dst_type=296, block_size=32,
+ * scale_alg=0, dst_type_max=0.0, max_low_bound=0.0)`; the arithmetic is that of the Ascend 950. A group is `block`
+ * elements along the axis; the last one may be shorter. Its scale code S (FLOAT8_E8M0) is made from a, its largest |x|.
+ * E() is a binary32's exponent field and M() its mantissa field.
+ *
+ *     scale_algorithm 0:  S = max(E(a) - e, 0)    with e = 8, 15, 2, 0 for FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT4_E2M1,
+ *                                                 FLOAT4_E1M2
+ *     scale_algorithm 1:  t = max(a, max_low_bound) * c    with c = 1 / 448 or 1 / 57344, rounded to binary32
+ *                         S = E(t) + 1 if 0 < E(t) < 254 and M(t) > 0, or E(t) = 0 and M(t) > 2^22; otherwise E(t)
+ *     scale_algorithm 2 with dst_type_max 0, 6 or 7:
+ *                         h = a as BFLOAT16, rounded to nearest-even; of a FLOAT32 x and the last axis truncated
+ *                         S = ((h's bits + k) & 0x7F80) / 128 - 2, or 0 if E(h) < 2    with k = 31 for 7, otherwise 63
+ *     scale_algorithm 2 with another dst_type_max:
+ *                         t = a * c    with c = 1 / dst_type_max, rounded to binary32
+ *                         S = E(t) + 1 if 0 < E(t) < 254 and M(t) > 0; otherwise E(t)
+ *
+ *     R = 2^(127 - S), or 0 for small groups: see npuq_mx
+ *     y = x * R                           of BFLOAT16 the product is rounded to BFLOAT16; then rounded to y's type
+ *
+ * Zeros keep their signs, and so do negative results that become zero. A group with a NaN or an infinity has S = 255,
+ * and so has one whose h is infinite; y is +0 there: see npuq_mx::bad_groups. To dequantise: x is about y * 2^(S -
+ * 127).
+ *
+ * @param x  1..7 dimensions, may be empty; FLOAT32, FLOAT16 or BFLOAT16. With a y of 4 bits, an even last extent
+ * @param axis  -x.ndim to x.ndim - 1; the last axis is that of x as it is given
+ * @param options  nullable: the device's defaults
+ * @param y  x's shape; FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT4_E2M1 or FLOAT4_E1M2. Whatever the axis, elements of 4 bits
+ *           are packed along the last one
+ * @param mxscale  FLOAT8_E8M0 in pairs: x's shape with ceil(groups / 2) as the axis' extent, + [2]; see
+ *                 npuq_mx_scale_shape(). Where a group is missing in the last pair, its code is 0
+ * @param executor  nullable
+ *
+ * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT  see npuq_status
+ * @retval NPUQ_ERROR_AXIS  an axis that x does not have
+ * @retval NPUQ_ERROR_ARGUMENT  a member of options not as above
+ */
+NPUQ_API npuq_status npuq_dynamic_mx_quant(const npuq_tensor *x, int32_t axis, const npuq_mx *options,
+                                           const npuq_tensor *y, const npuq_tensor *mxscale,
+                                           const npuq_executor *executor);
+
+/**
+ * The shape of npuq_dynamic_mx_quant()'s mxscale. Reads the rank and the shape of x, and the block.
+ *
+ * @param x  1..7 dimensions, of any dtype; data and strides are not read
+ * @param axis  -x.ndim to x.ndim - 1
+ * @param options  nullable
+ * @param shape  receives x.ndim + 1 extents
+ *
+ * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_SHAPE, NPUQ_ERROR_AXIS, NPUQ_ERROR_ARGUMENT  as npuq_dynamic_mx_quant()
+ */
+NPUQ_API npuq_status npuq_mx_scale_shape(const npuq_tensor *x, int32_t axis, const npuq_mx *options,
+                                         int64_t shape[NPUQ_MAX_NDIM]);
+
+/** @} */
+
 /** @defgroup api_anti_quant anti_quant
  *  @{ */
 
@@ -868,6 +968,12 @@ NPUQ_API npuq_status npuq_prepare_dynamic_block_quant(npuq_call *call, const npu
 NPUQ_API npuq_status npuq_prepare_dynamic_block_quant_float8(npuq_call *call, const npuq_tensor *x, int64_t row_block,
                                                              int64_t column_block, float min_scale, float dst_type_max,
                                                              const npuq_tensor *y, const npuq_tensor *scale);
+
+/** Prepares npuq_dynamic_mx_quant(); see npuq_prepare_quantize(). A row is indivisible; of another axis than the
+ *  last, a pair of groups of 64 columns. The options' address is not kept. */
+NPUQ_API npuq_status npuq_prepare_dynamic_mx_quant(npuq_call *call, const npuq_tensor *x, int32_t axis,
+                                                   const npuq_mx *options, const npuq_tensor *y,
+                                                   const npuq_tensor *mxscale);
 
 /** Prepares npuq_anti_quant(); see npuq_prepare_quantize(). */
 NPUQ_API npuq_status npuq_prepare_anti_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *scale,

@@ -142,6 +142,23 @@ NOINLINE void find_ranges_ref(const npuq_block *b, npuq_ref_dtype x, const npuq_
         }                                                                                                              \
     }
 
+NOINLINE void find_magnitudes_ref(const npuq_block *b, npuq_ref_dtype x, float *largest)
+{
+    for (size_t r = 0; r < b->rows; r++) {
+        for (size_t i = 0; i < b->n; i++) {
+            largest[i] = npuq_ref_largest_with(largest[i], npuq_ref_load(find_x_row(b, r), x, i));
+        }
+    }
+}
+
+#define COLUMN_MAGNITUDES(NAME, X)                                                                                     \
+    static void NPUQ_KERNEL(find, column_magnitudes_of_##NAME)(const npuq_block *b, const void *params)                \
+    {                                                                                                                  \
+        const npuq_column_params *p = params;                                                                          \
+        assert(npuq_are_valid_magnitudes(b, NPUQ_TYPE_##X, p));                                                        \
+        find_magnitudes_ref(b, find_ref_dtype(NPUQ_TYPE_##X), p->largest);                                             \
+    }
+
 NOINLINE void dequantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, const npuq_dequant_params *p)
 {
     for (size_t r = 0; r < b->rows; r++) {
@@ -190,6 +207,7 @@ NPUQ_EACH_PRODUCT(PRODUCT)
 NPUQ_EACH_QUOTIENT(QUOTIENT)
 NPUQ_EACH_RANGE(RANGE)
 NPUQ_EACH_RANGE(RUN_MAGNITUDES)
+NPUQ_EACH_RANGE(COLUMN_MAGNITUDES)
 NPUQ_EACH_DEQUANT(DEQUANT, DEQUANT)
 
 #define WIDEN(TYPE, NAME, TO_FLOAT)                                                                                    \

@@ -38,7 +38,7 @@ typedef struct npuq_block {
     uint8_t flip; /* XORed with each int8 that a product makes: 0x80 makes it the uint8 that is 128 more; else 0 */
 } npuq_block;
 
-/* A kernel that takes rows. params is one of the next three. */
+/* A kernel that takes rows. params is one of the structures below. */
 typedef void npuq_rows_fn(const npuq_block *block, const void *params);
 
 /* To nearest, half to even or half away from zero; towards minus infinity. */
@@ -122,16 +122,23 @@ typedef void npuq_short_rows_fn(float *values, const float *smooth, size_t n, si
  * for the next multiple of NPUQ_LANES. */
 typedef void npuq_run_magnitudes_fn(const npuq_block *block, unsigned run, float *largest);
 
+/* For the largest magnitude of each column of a block: widens largest[i] by |x[r][i]| of each row. At first they are 0.
+ * NaN, with any payload, if an element is NaN. largest has room for the next multiple of NPUQ_LANES. */
+typedef struct npuq_column_params {
+    float *largest;
+} npuq_column_params;
+
 /* What dynamic quantisation makes of a range: scale and offset, or a scale alone in one of its two forms. Of a block,
- * the inverse scale is rounded twice. The last two are for small floats, which are divided by the scale, of a row and
- * of a block: no kernel makes them. */
+ * the inverse scale is rounded twice. The others are for small floats: no kernel makes them. They are divided by the
+ * scale, of a row and of a block; or of a group, they are multiplied by a power of two. */
 typedef enum npuq_dynamic_form {
     NPUQ_ASYMMETRIC,
     NPUQ_SYMMETRIC_PRODUCT,
     NPUQ_SYMMETRIC_INVERSE,
     NPUQ_SYMMETRIC_BLOCK,
     NPUQ_SYMMETRIC_DIVISOR,
-    NPUQ_SYMMETRIC_BLOCK_DIVISOR
+    NPUQ_SYMMETRIC_BLOCK_DIVISOR,
+    NPUQ_SYMMETRIC_GROUP
 } npuq_dynamic_form;
 
 /* The parameters of n rows, for any hi and lo; y is int8 or int4. A NaN may have any payload. All arrays have room for
@@ -225,6 +232,7 @@ typedef struct npuq_row_kernels {
     npuq_rows_fn *range[NPUQ_RANGES];
     npuq_short_rows_fn *short_rows;
     npuq_run_magnitudes_fn *run_magnitudes[NPUQ_RANGES];
+    npuq_rows_fn *column_magnitudes[NPUQ_RANGES];
     npuq_parameters_fn *parameters;
     npuq_pack_fn *pack;
     npuq_unpack_fn *unpack;
@@ -260,6 +268,11 @@ static inline npuq_rows_fn *npuq_range_kernel(const npuq_row_kernels *kernels, n
 static inline npuq_run_magnitudes_fn *npuq_run_kernel(const npuq_row_kernels *kernels, npuq_type x)
 {
     return kernels->run_magnitudes[npuq_place_of_kernel(npuq_index_of_kernels.range[x])];
+}
+
+static inline npuq_rows_fn *npuq_column_kernel(const npuq_row_kernels *kernels, npuq_type x)
+{
+    return kernels->column_magnitudes[npuq_place_of_kernel(npuq_index_of_kernels.range[x])];
 }
 
 static inline npuq_widen_fn *npuq_widen_kernel(const npuq_row_kernels *kernels, npuq_type parameter)

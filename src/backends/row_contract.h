@@ -57,6 +57,11 @@ NPUQ_CONTRACT bool npuq_are_valid_runs(const npuq_block *b, npuq_type x, unsigne
            b->n > 0 && b->n <= NPUQ_MOST_IN_RUNS && npuq_is_array(values);
 }
 
+NPUQ_CONTRACT bool npuq_are_valid_magnitudes(const npuq_block *b, npuq_type x, const npuq_column_params *p)
+{
+    return npuq_is_valid_x(b, x) && npuq_is_array(p->largest);
+}
+
 NPUQ_CONTRACT bool npuq_is_valid_quant(const npuq_block *b, npuq_type y, npuq_type x, npuq_affine_op op,
                                        const npuq_quant_params *p)
 {

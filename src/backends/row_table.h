@@ -16,6 +16,8 @@
 #define NPUQ_WIDEN_ENTRY(name, P)       .widen[NPUQ_WIDEN_##name] = NPUQ_KERNEL(widen, f32_from_##name),
 #define NPUQ_RUN_MAGNITUDES_ENTRY(name, X)                                                                             \
     .run_magnitudes[NPUQ_RANGE_##name] = NPUQ_KERNEL(find, run_magnitudes_of_##name),
+#define NPUQ_COLUMN_MAGNITUDES_ENTRY(name, X)                                                                          \
+    .column_magnitudes[NPUQ_RANGE_##name] = NPUQ_KERNEL(find, column_magnitudes_of_##name),
 
 #define NPUQ_ROW_TABLE NPUQ_ROW_TABLE_WITH(NPUQ_DEQUANT_ENTRY)
 #define NPUQ_ROW_TABLE_WITH(TO_BF16_ENTRY)                                                                             \
@@ -24,6 +26,7 @@
         NPUQ_EACH_QUOTIENT(NPUQ_QUOTIENT_ENTRY)                                                                        \
         NPUQ_EACH_RANGE(NPUQ_RANGE_ENTRY)                                                                              \
         NPUQ_EACH_RANGE(NPUQ_RUN_MAGNITUDES_ENTRY)                                                                     \
+        NPUQ_EACH_RANGE(NPUQ_COLUMN_MAGNITUDES_ENTRY)                                                                  \
         NPUQ_EACH_DEQUANT(NPUQ_DEQUANT_ENTRY, TO_BF16_ENTRY)                                                           \
         NPUQ_EACH_PARAMETER(NPUQ_WIDEN_ENTRY).short_rows = NPUQ_KERNEL(find, short_ranges),                            \
         .parameters = NPUQ_KERNEL(compute, scales), .pack = NPUQ_KERNEL(pack, quant_params),                           \

@@ -190,6 +190,7 @@ npuq_status npuq_check_packed_shape(const npuq_arguments *arguments, int x, int 
     const npuq_type_info *to = arguments->infos[y];
     const int64_t elements = (int64_t)npuq_count_elements_in(to->word);
     int64_t shape[NPUQ_MAX_NDIM];
+    char rule[96];
     const int last = from->ndim - 1;
 
     memcpy(shape, from->shape, sizeof shape);
@@ -199,8 +200,12 @@ npuq_status npuq_check_packed_shape(const npuq_arguments *arguments, int x, int 
                          (long long)elements, to->name);
     }
     shape[last] /= elements;
-    return npuq_check_shape(arguments, y, from->ndim, shape,
-                            "the shape of x, its last dimension in words of 8, as y is QUINT4X2");
+    if (npuq_check_shape(arguments, y, from->ndim, shape, "") == NPUQ_OK) { /* no text is made for it */
+        return NPUQ_OK;
+    }
+    (void)snprintf(rule, sizeof rule, "the shape of x, its last dimension in words of %d, as y is %s", (int)elements,
+                   to->name);
+    return npuq_fail_shape(arguments, y, from->ndim, shape, rule);
 }
 
 npuq_status npuq_check_unpacked_shape(const npuq_arguments *arguments, int x, int y)
@@ -208,6 +213,7 @@ npuq_status npuq_check_unpacked_shape(const npuq_arguments *arguments, int x, in
     const npuq_tensor *from = arguments->tensors[x];
     const int64_t elements = (int64_t)npuq_count_elements_in(arguments->infos[x]->word);
     int64_t shape[NPUQ_MAX_NDIM];
+    char rule[96];
     const int last = from->ndim - 1;
 
     if (elements == 1) {
@@ -223,8 +229,12 @@ npuq_status npuq_check_unpacked_shape(const npuq_arguments *arguments, int x, in
                          "last dimension is %lld words; expected at most %lld, %lld elements each",
                          (long long)from->shape[last], (long long)(INT64_MAX / elements), (long long)elements);
     }
-    return npuq_check_shape(arguments, y, from->ndim, shape,
-                            "the shape of x, with 8 elements for each word, as x is QUINT4X2");
+    if (npuq_check_shape(arguments, y, from->ndim, shape, "") == NPUQ_OK) {
+        return NPUQ_OK;
+    }
+    (void)snprintf(rule, sizeof rule, "the shape of x, with %d elements for each word, as x is %s", (int)elements,
+                   arguments->infos[x]->name);
+    return npuq_fail_shape(arguments, y, from->ndim, shape, rule);
 }
 
 npuq_status npuq_fail_executor(const char *op)

@@ -60,7 +60,7 @@ void npuq_quantise_strided_rows(const npuq_kernel_setup *setup, const npuq_tile 
                                          params->offset ? NPUQ_BY_COLUMN : NPUQ_SCALE_BY_COLUMN,
                                          0,
                                          false,
-                                         0};
+                                         params->rounding};
     row_job job = {setup->kernels, params, tile->cols, scales, offsets};
     npuq_pass pass = {npuq_find_quantiser(setup), params, true, NPUQ_ALL_ROWS, NULL, NULL, &job, SIZE_MAX};
 

@@ -3,25 +3,38 @@
 
 enum { X = NPUQ_DYNAMIC_X, Y = NPUQ_DYNAMIC_Y, SCALE = NPUQ_DYNAMIC_SCALE };
 
+/* Scales of groups lie in pairs. Of one row they have two strides then, and otherwise the second one is 0. */
+static void select_scales(const npuq_plan *plan, npuq_place *scale, size_t first, bool of_one_row)
+{
+    const ptrdiff_t step = scale->col_stride;
+
+    if (npuq_get_dynamic(plan)->form == NPUQ_SYMMETRIC_GROUP) {
+        scale->data += (ptrdiff_t)(first / 2) * step + (ptrdiff_t)(first % 2) * plan->pair_stride;
+        scale->col_stride = of_one_row ? plan->pair_stride : 0;
+    } else {
+        scale->data += (ptrdiff_t)first * step;
+    }
+    scale->row_stride = of_one_row ? step : scale->row_stride;
+}
+
 npuq_tile npuq_select_blocks(const npuq_plan *plan, const npuq_tile *tile, size_t row, size_t first, size_t rows,
                              bool of_one_row)
 {
     const size_t block = plan->block;
     npuq_tile part = *tile;
 
+    assert(!of_one_row || first % 2 == 0);
     part.rows = rows;
     part.cols = npuq_smaller(block, tile->cols - first * block);
-    for (int i = X; i <= SCALE; i++) {
-        const npuq_place *from = &tile->places[i];
+    for (int i = X; i <= Y; i++) {
+        npuq_place *place = &part.places[i];
+        const ptrdiff_t step = place->col_stride * (ptrdiff_t)npuq_count_words(plan->setup.words[i], block);
 
-        if (from->data) { /* there are no smooth scales */
-            const ptrdiff_t steps = i == SCALE ? 1 : (ptrdiff_t)npuq_count_words(plan->setup.words[i], block);
-            const ptrdiff_t step = from->col_stride * steps;
-
-            part.places[i].data = from->data + (ptrdiff_t)row * from->row_stride + (ptrdiff_t)first * step;
-            part.places[i].row_stride = of_one_row ? step : from->row_stride;
-        }
+        place->data += (ptrdiff_t)row * place->row_stride + (ptrdiff_t)first * step;
+        place->row_stride = of_one_row ? step : place->row_stride;
     }
+    part.places[SCALE].data += (ptrdiff_t)row * part.places[SCALE].row_stride;
+    select_scales(plan, &part.places[SCALE], first, of_one_row);
     return part;
 }
 
@@ -97,4 +110,24 @@ void npuq_finish_blocks(npuq_plan *plan, const npuq_arguments *arguments)
         npuq_cut_whole_rows(plan, arguments, npuq_count_plan_columns(plan));
         npuq_cut_small(plan);
     }
+}
+
+void npuq_finish_rectangles(npuq_plan *plan, const npuq_arguments *arguments, size_t row_block, size_t most_cols)
+{
+    npuq_space *space = &plan->area.space;
+    npuq_units *units = &plan->units;
+
+    npuq_add_by_row(plan, arguments, SCALE);
+    space->run_rows = row_block;
+    npuq_finish_operands(plan, NPUQ_KEEP_COLUMNS);
+
+    const size_t rows = npuq_count_rows(space);
+    const size_t of_matrix = row_block > 1 ? space->extents[space->ndim - 2] : 1;
+    const size_t whole = of_matrix % row_block == 0 || rows == of_matrix ? row_block : of_matrix;
+
+    plan->block_rows = row_block;
+    npuq_plan_second_pass(&plan->setup.memory, row_block, plan->block, plan->setup.words[X].size);
+    npuq_cut_plan(plan, arguments, NPUQ_DYNAMIC_UNIT, most_cols);
+    units->unit_rows = units->unit_rows < whole ? whole : units->unit_rows / whole * whole;
+    units->count = units->across * npuq_divide_up(rows, units->unit_rows);
 }

@@ -129,7 +129,8 @@ static inline NPUQ_INLINED void requantise(const npuq_kernel_setup *setup, const
                                            npuq_steps steps)
 {
     npuq_quant_params params = {
-        inverse_scale, offset, smooth->data, tile->group_offsets, steps, 0, is_half_smooth(setup, smooth), 0};
+        inverse_scale,  offset, smooth->data, tile->group_offsets, steps, 0, is_half_smooth(setup, smooth),
+        setup->rounding};
 
     if (npuq_is_block(setup, tile) && npuq_is_ready_smooth(setup, smooth)) {
         const npuq_block block = npuq_make_block(setup, tile, true);
@@ -240,6 +241,36 @@ static NPUQ_NOT_INLINED void compute_divisors(const npuq_dynamic_own *own, size_
     }
 }
 
+/* Scale codes of the rows of a tile: of groups of one row in their pairs, or of the same group of several rows. */
+static void store_codes(const npuq_place *to, size_t rows, const uint8_t *codes)
+{
+    const ptrdiff_t strides[] = {to->row_stride, to->col_stride};
+
+    for (size_t r = 0; r < rows; r++) {
+        ptrdiff_t at = (ptrdiff_t)r * strides[0];
+
+        if (strides[1] != 0) {
+            at = (ptrdiff_t)(r / 2) * strides[0] + (ptrdiff_t)(r % 2) * strides[1];
+        }
+        to->data[at] = (char)codes[r];
+    }
+}
+
+/* Small floats in groups are multiplied by the power of two that an inverse scale is here. */
+static NPUQ_NOT_INLINED void set_codes(const npuq_plan *plan, const npuq_tile *tile, row_values *v)
+{
+    uint8_t codes[ROWS];
+
+    for (size_t r = 0; r < tile->rows; r++) {
+        const uint32_t hi = npuq_bits_of_float(v->hi[r]) & 0x7FFFFFFF;
+        const uint32_t lo = npuq_bits_of_float(v->lo[r]) & 0x7FFFFFFF;
+
+        v->inverse_scale[r] = npuq_float_of_bits(hi > lo ? hi : lo);
+    }
+    npuq_find_mx_scales(&npuq_get_dynamic(plan)->mx, v->inverse_scale, tile->rows, codes);
+    store_codes(&tile->places[SCALE_OR_MIN], tile->rows, codes);
+}
+
 static inline NPUQ_INLINED void compute_parameters_of(const npuq_plan *plan, size_t rows, row_values *v)
 {
     const npuq_dynamic_own *own = npuq_get_dynamic(plan);
@@ -254,6 +285,10 @@ static inline NPUQ_INLINED void compute_parameters_of(const npuq_plan *plan, siz
 /* Makes parameters of ranges, and stores scales and offsets. */
 static inline NPUQ_INLINED void set_parameters(const npuq_plan *plan, const npuq_tile *tile, row_values *v)
 {
+    if (npuq_get_dynamic(plan)->form == NPUQ_SYMMETRIC_GROUP) {
+        set_codes(plan, tile, v);
+        return;
+    }
     compute_parameters_of(plan, tile->rows, v);
     if (npuq_get_dynamic(plan)->form == NPUQ_SYMMETRIC_BLOCK) {
         const float min_scale = npuq_float_of_bits(npuq_get_dynamic(plan)->min_scale);
@@ -321,7 +356,7 @@ static NPUQ_NOT_INLINED void quantise_runs(const npuq_plan *plan, const npuq_til
     npuq_block all = {tile->places[X].data, tile->places[Y].data, 0, 0, 1, tile->rows * tile->cols, 0,
                       setup->memory.reads,  setup->flip};
     row_values v;
-    const npuq_quant_params params = {v.inverse_scale, NULL, NULL, NULL, NPUQ_BY_RUN, run, false, 0};
+    const npuq_quant_params params = {v.inverse_scale, NULL, NULL, NULL, NPUQ_BY_RUN, run, false, setup->rounding};
 
     npuq_run_kernel(setup->kernels, setup->types[X])(&all, run, v.hi);
     memcpy(v.lo, v.hi, sizeof v.lo);
@@ -336,7 +371,7 @@ void npuq_quantise_by_ranges(const npuq_plan *plan, const npuq_tile *tile)
         quantise_runs(plan, tile);
         return;
     }
-    if (are_short_rows(tile)) {
+    if (are_short_rows(tile) && plan->setup.rounding != NPUQ_SMALL_FLOOR) { /* which depends on the type of x */
         quantise_short_rows(plan, tile);
         return;
     }

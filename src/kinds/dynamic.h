@@ -4,7 +4,7 @@
 #ifndef NPUQ_DYNAMIC_H
 #define NPUQ_DYNAMIC_H
 
-#include "../plan/plan.h"
+#include "mx.h"
 
 /* The places of arguments, by their roles. For ranges alone y is absent, in dynamic_quant the offset. */
 enum {
@@ -34,6 +34,7 @@ typedef struct npuq_dynamic_own {
     uint8_t step;               /* npuq_dynamic_step */
     uint8_t shared;             /* npuq_shared_range */
     bool is_empty;              /* x, of which ranges are put even so */
+    npuq_mx_rule mx;            /* of NPUQ_SYMMETRIC_GROUP */
 } npuq_dynamic_own;
 NPUQ_FITS_OWN(npuq_dynamic_own);
 

@@ -98,28 +98,6 @@ static void quantise_rectangles(const npuq_plan *plan, const npuq_tile *tile)
     }
 }
 
-/* Tiles are rows of blocks. Units are some of them, or whole matrices where several end with shorter blocks. */
-static void plan_rectangles(npuq_plan *plan, const npuq_arguments *arguments, size_t row_block)
-{
-    npuq_space *space = &plan->area.space;
-
-    npuq_add_by_row(plan, arguments, SCALE);
-    space->run_rows = row_block;
-    npuq_finish_operands(plan, NPUQ_KEEP_COLUMNS);
-
-    const size_t rows = npuq_count_rows(space);
-    const size_t of_matrix = space->extents[space->ndim - 2];
-    const size_t whole = of_matrix % space->run_rows == 0 || rows == of_matrix ? space->run_rows : of_matrix;
-    npuq_units *units = &plan->units;
-
-    plan->compute = quantise_rectangles;
-    plan->block_rows = space->run_rows;
-    npuq_plan_second_pass(&plan->setup.memory, plan->block_rows, plan->block, plan->setup.words[X].size);
-    npuq_cut_plan(plan, arguments, NPUQ_DYNAMIC_UNIT, NPUQ_WHOLE_ROWS);
-    units->unit_rows = units->unit_rows < whole ? whole : units->unit_rows / whole * whole;
-    units->count = npuq_divide_up(rows, units->unit_rows);
-}
-
 static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments, const void *options)
 {
     const block_options *o = options;
@@ -139,7 +117,8 @@ static npuq_status plan_blocks(npuq_plan *plan, const npuq_arguments *arguments,
         npuq_make_uint8_of_int8(&plan->setup);
     }
     if (row_block > 1) {
-        plan_rectangles(plan, arguments, (size_t)row_block);
+        plan->compute = quantise_rectangles;
+        npuq_finish_rectangles(plan, arguments, (size_t)row_block, NPUQ_WHOLE_ROWS);
     } else {
         npuq_finish_blocks(plan, arguments);
     }

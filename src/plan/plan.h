@@ -51,7 +51,8 @@ struct npuq_plan {
     ptrdiff_t group_stride; /* bytes from the data of a group to those of the next */
     size_t block_rows;      /* of a tile at most */
     size_t first_row;       /* of unit 0 */
-    size_t block; /* columns that share a scale, if an argument is NPUQ_SHAPE_OF_BLOCKS or NPUQ_SHAPE_OF_ROW_BLOCKS */
+    size_t block;           /* columns that share a scale, if an argument has a shape of blocks or pairs */
+    ptrdiff_t pair_stride;  /* bytes from the first scale of a pair to the second, if one has the shape of pairs */
     uint8_t operands;
     uint8_t way; /* npuq_way */
     npuq_own own;
@@ -70,7 +71,7 @@ struct npuq_plan {
 _Static_assert(NPUQ_MOST_ARGUMENTS <= 8, "a set of arguments has one bit for each");
 
 /* Bytes of npuq_call that a plan may use, and room in them for what operators will need; the rest is a reserve. */
-enum { NPUQ_PLAN_BYTES = 960, NPUQ_PLAN_ROOM = 120 };
+enum { NPUQ_PLAN_BYTES = 960, NPUQ_PLAN_ROOM = 112 };
 _Static_assert(sizeof(npuq_plan) + NPUQ_PLAN_ROOM <= NPUQ_PLAN_BYTES && NPUQ_PLAN_BYTES <= sizeof(npuq_call),
                "a prepared call is a plan");
 
@@ -127,6 +128,7 @@ static inline NPUQ_INLINED bool npuq_start_plan(npuq_plan *plan, const npuq_argu
     setup->op = (uint8_t)op;
     setup->steps = (uint8_t)steps;
     setup->flip = 0;
+    setup->rounding = 0;
     setup->f16_in_place = false;
     setup->words[NPUQ_AT_X] = x_word;
     setup->words[NPUQ_AT_Y] = y_word;

@@ -22,9 +22,18 @@ static void add_steps(npuq_span *span, ptrdiff_t stride, size_t count)
     }
 }
 
-static bool are_blocks(npuq_shape shape)
+/* Of argument i, in a row of an index space. */
+static size_t count_words_of_row(const npuq_plan *plan, size_t i)
 {
-    return shape == NPUQ_SHAPE_OF_BLOCKS || shape == NPUQ_SHAPE_OF_ROW_BLOCKS;
+    const npuq_space *space = &plan->area.space;
+    const size_t cols = npuq_count_columns(space);
+
+    switch (plan->signature->arguments[i].shape) {
+    case NPUQ_SHAPE_OF_BLOCKS:
+    case NPUQ_SHAPE_OF_ROW_BLOCKS: return npuq_divide_up(cols, plan->block);
+    case NPUQ_SHAPE_OF_PAIRS: return npuq_divide_up(cols, plan->block > 1 ? 2 * plan->block : 1);
+    default: return npuq_count_operand_words(space, (int)i, cols);
+    }
 }
 
 /* The bytes of argument i, which has elements. Sets *data to the address that the caller gave. */
@@ -47,16 +56,16 @@ static NPUQ_NOT_INLINED npuq_span find_span(const npuq_plan *plan, size_t i, uin
                   i <= NPUQ_AT_Y ? npuq_count_words(plan->setup.words[i], all->cols) : all->cols);
     } else {
         const int last = space->ndim - 1;
-        const size_t cols = space->extents[last];
 
         for (int d = 0; d < last; d++) {
             const size_t run = i > NPUQ_AT_Y && d == last - 1 ? space->run_rows : 1;
 
             add_steps(&span, space->strides[d][i], npuq_divide_up(space->extents[d], run));
         }
-        add_steps(&span, space->strides[last][i],
-                  are_blocks(plan->signature->arguments[i].shape) ? npuq_divide_up(cols, plan->block)
-                                                                  : npuq_count_operand_words(space, (int)i, cols));
+        add_steps(&span, space->strides[last][i], count_words_of_row(plan, i));
+        if (plan->signature->arguments[i].shape == NPUQ_SHAPE_OF_PAIRS) {
+            add_steps(&span, plan->pair_stride, 2);
+        }
     }
     if (i == NPUQ_AT_GROUPED && plan->groups.ends) {
         add_steps(&span, plan->group_stride, (size_t)plan->groups.count);

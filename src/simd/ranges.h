@@ -331,7 +331,73 @@ FOR_TYPES void find_run_magnitudes(npuq_type type, npuq_rows_fn *find_range, con
         find_run_magnitudes(NPUQ_TYPE_##X, NPUQ_KERNEL(find, range_from_##NAME), b, run, largest);                     \
     }
 
+/* Rows that are read at once. */
+enum { ROWS_OF_COLUMNS = 4 };
+
+/* The largest magnitudes of columns of these rows. Halves become floats last. */
+INLINE vchunk find_magnitudes_of_columns(npuq_type type, const char *const *from, size_t at, size_t n)
+{
+    const bool tail = n < CHUNK;
+    vchunk upper = {{v_set(0.0f), v_set(0.0f), v_set(0.0f), v_set(0.0f)}};
+
+    if (count_bytes(type, 1) == 2 && !tail) {
+        vh halves[2] = {{0}, {0}};
+
+        for (size_t r = 0; r < ROWS_OF_COLUMNS; r++) {
+            for (size_t i = 0; i < 2; i++) {
+                halves[i] = h_upper(halves[i], (vh)vector_at(from[r] + 2 * (at + i * 2 * LANES), 0) & 0x7FFF);
+            }
+        }
+        return type == NPUQ_TYPE_FLOAT16 ? chunk_load_f16(halves) : chunk_load_bf16(halves);
+    }
+    for (size_t r = 0; r < ROWS_OF_COLUMNS; r++) {
+        const vchunk v = load_x(type, from[r] + count_bytes(type, at), n, tail);
+
+        for (int i = 0; i < 4; i++) {
+            upper.v[i] = v_upper(upper.v[i], v_magnitude(v.v[i]));
+        }
+    }
+    return upper;
+}
+
+FOR_TYPES void find_column_magnitudes(npuq_type type, const npuq_block *b, float *largest)
+{
+    assume(npuq_is_float(type));
+    for (size_t r = 0; r < b->rows; r += ROWS_OF_COLUMNS) {
+        const char *from[ROWS_OF_COLUMNS];
+
+        for (size_t i = 0; i < ROWS_OF_COLUMNS; i++) { /* a last row several times */
+            const size_t row = r + i < b->rows ? r + i : b->rows - 1;
+
+            from[i] = (const char *)b->x + (ptrdiff_t)row * b->x_stride;
+        }
+        for (size_t at = 0; at < b->n; at += CHUNK) {
+            const size_t n = b->n - at < CHUNK ? b->n - at : CHUNK;
+            vchunk upper;
+            vchunk before = {{v_set(0.0f), v_set(0.0f), v_set(0.0f), v_set(0.0f)}};
+
+            upper = n < CHUNK ? find_magnitudes_of_columns(type, from, at, n)
+                              : find_magnitudes_of_columns(type, from, at, CHUNK);
+            memcpy(&before, largest + at, n * sizeof *largest);
+            for (int i = 0; i < 4; i++) {
+                before.v[i] = v_upper(before.v[i], upper.v[i]);
+            }
+            memcpy(largest + at, &before, n * sizeof *largest);
+        }
+    }
+}
+
+#define COLUMN_MAGNITUDES(NAME, X)                                                                                     \
+    static void NPUQ_KERNEL(find, column_magnitudes_of_##NAME)(const npuq_block *b, const void *params)                \
+    {                                                                                                                  \
+        const npuq_column_params *p = params;                                                                          \
+                                                                                                                       \
+        assert(npuq_are_valid_magnitudes(b, NPUQ_TYPE_##X, p));                                                        \
+        find_column_magnitudes(NPUQ_TYPE_##X, b, p->largest);                                                          \
+    }
+
 NPUQ_EACH_RANGE(RANGE)
 NPUQ_EACH_RANGE(RUN_MAGNITUDES)
+NPUQ_EACH_RANGE(COLUMN_MAGNITUDES)
 
 #endif

@@ -15,6 +15,7 @@ typedef struct npuq_kernel_setup {
     npuq_storage_word words[2];        /* of x and of y */
     npuq_memory_plan memory;
     uint8_t flip;      /* of blocks */
+    uint8_t rounding;  /* npuq_small_rounding, of quantisation to floats of 4 bits; else 0 */
     bool f16_in_place; /* kernels read parameters by column as float16: for few rows, converting takes longer */
 } npuq_kernel_setup;
 

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mx.h"
+
+#include "../element.h"
+#include "blocks.h"
+
+enum { X = NPUQ_AT_X, Y = NPUQ_AT_Y, SCALE = NPUQ_DYNAMIC_SCALE };
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+static npuq_status check_choice(const char *op, const char *name, int32_t value, int32_t most)
+{
+    return value < 0 || value > most
+               ? npuq_fail(NPUQ_ERROR_ARGUMENT, op, name, "is %d; expected 0 to %d", (int)value, (int)most)
+               : NPUQ_OK;
+}
+
+static npuq_status check_block(const char *op, const npuq_mx *options)
+{
+    if (options->block % 32 != 0 || options->block < 0 || options->block > 1024) {
+        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "options.block",
+                         "is %d; expected a multiple of 32 up to 1024, or 0 for 32", (int)options->block);
+    }
+    for (size_t i = 0; i < sizeof options->reserved / sizeof options->reserved[0]; i++) {
+        if (options->reserved[i] != 0) {
+            return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "options.reserved", "element %d is %d; expected 0", (int)i,
+                             (int)options->reserved[i]);
+        }
+    }
+    return NPUQ_OK;
+}
+
+static npuq_status check_axis(const char *op, const npuq_mx_options *options, int ndim)
+{
+    if (options->axis < -ndim || options->axis >= ndim) {
+        return npuq_fail(NPUQ_ERROR_AXIS, op, "axis", "is %d; expected %d to %d, as x has %d dimension%s",
+                         (int)options->axis, -ndim, ndim - 1, ndim, npuq_plural(ndim));
+    }
+    return options->given ? check_block(op, options->given) : NPUQ_OK;
+}
+
+static npuq_shape_facts find_facts(const npuq_mx_options *options, const npuq_tensor *values)
+{
+    return (npuq_shape_facts){.ndim = values->ndim,
+                              .shape = values->shape,
+                              .axis = npuq_find_mx_axis(options, values->ndim),
+                              .block = npuq_find_mx_block(options->given)};
+}
+
+npuq_status npuq_check_mx_groups(const npuq_arguments *arguments, const npuq_mx_options *options, int of_values,
+                                 int scale)
+{
+    const npuq_tensor *values = arguments->tensors[of_values];
+    const npuq_status status = check_axis(arguments->signature->op, options, values->ndim);
+
+    if (status != NPUQ_OK) {
+        return status;
+    }
+    const npuq_shape_facts facts = find_facts(options, values);
+
+    return npuq_check_shape_by(arguments, scale, NPUQ_SHAPE_OF_PAIRS, &facts,
+                               "the shape of x, its axis in pairs of groups, and 2");
+}
+
+npuq_status npuq_check_mx_rule(const npuq_arguments *arguments, const npuq_mx *o)
+{
+    static const char *const roundings[] = {"rint", "round", "floor"};
+    const char *op = arguments->signature->op;
+    const npuq_type_info *y = arguments->infos[Y];
+    const bool has_8_bits = npuq_bits_of(y->type) == 8;
+    const uint32_t dmax = npuq_bits_of_argument(&o->dst_type_max);
+    const uint32_t bound = npuq_bits_of_argument(&o->max_low_bound);
+    npuq_status status;
+
+    if ((status = check_choice(op, "options.rounding", o->rounding, NPUQ_MX_FLOOR)) != NPUQ_OK ||
+        (status = check_choice(op, "options.scale_algorithm", o->scale_algorithm, 2)) != NPUQ_OK ||
+        (status = check_choice(op, "options.small_groups", o->small_groups, 2)) != NPUQ_OK ||
+        (status = check_choice(op, "options.bad_groups", o->bad_groups, 1)) != NPUQ_OK ||
+        (status = npuq_check_positive(op, "options.max_low_bound", bound)) != NPUQ_OK) {
+        return status;
+    }
+    if (has_8_bits && o->rounding != NPUQ_MX_RINT) {
+        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "options.rounding", "is %d (%s); expected 0 (rint), as y is %s",
+                         (int)o->rounding, roundings[o->rounding], y->name);
+    }
+    if ((o->scale_algorithm == 1 && !has_8_bits) ||
+        (o->scale_algorithm == 2 && y->type != (uint8_t)NPUQ_TYPE_FLOAT4_E2M1)) {
+        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "options.scale_algorithm", "is %d; expected 0%s, as y is %s",
+                         (int)o->scale_algorithm,
+                         has_8_bits                                  ? " or 1"
+                         : y->type == (uint8_t)NPUQ_TYPE_FLOAT4_E2M1 ? " or 2"
+                                                                     : "",
+                         y->name);
+    }
+    if (!has_8_bits && o->bad_groups != 0) {
+        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "options.bad_groups",
+                         "is 1 (NaN); expected 0, as y is %s, which has no NaN", y->name);
+    }
+    if ((dmax & 0x7FFFFFFF) != 0 && (dmax < 0x40C00000 || dmax > 0x41400000)) {
+        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "options.dst_type_max", "is another number; expected 0, or 6 to 12");
+    }
+    if ((bound & 0x7FFFFFFF) != 0 && o->scale_algorithm != 1) {
+        return npuq_fail(NPUQ_ERROR_ARGUMENT, op, "options.max_low_bound",
+                         "is another number; expected 0, as options.scale_algorithm is %d", (int)o->scale_algorithm);
+    }
+    return NPUQ_OK;
+}
+
+npuq_status npuq_mx_scale_shape(const npuq_tensor *x, int32_t axis, const npuq_mx *options,
+                                int64_t shape[NPUQ_MAX_NDIM])
+{
+    static const char op[] = "mx_scale_shape";
+    const npuq_mx_options o = {axis, options};
+    npuq_status status;
+
+    if (!x || !shape) {
+        return npuq_fail(NPUQ_ERROR_NULL, op, x ? "shape" : "x", "is null; expected %s",
+                         x ? "room for the extents" : "a tensor");
+    }
+    if (x->ndim < 1 || x->ndim > NPUQ_MAX_NDIM - 1) {
+        return npuq_fail(NPUQ_ERROR_SHAPE, op, "x", "has %d dimensions; expected 1 to %d", (int)x->ndim,
+                         NPUQ_MAX_NDIM - 1);
+    }
+    for (int d = 0; d < x->ndim; d++) {
+        if (x->shape[d] < 0) {
+            return npuq_fail(NPUQ_ERROR_SHAPE, op, "x", "dimension %d is %lld; expected 0 or more", d,
+                             (long long)x->shape[d]);
+        }
+    }
+    if ((status = check_axis(op, &o, x->ndim)) == NPUQ_OK) {
+        const npuq_shape_facts facts = find_facts(&o, x);
+
+        (void)npuq_make_shape(NPUQ_SHAPE_OF_PAIRS, &facts, shape);
+    }
+    return status;
+}
+
+/* ---- scales ------------------------------------------------------------------------------------------------------ */
+
+npuq_mx_rule npuq_make_mx_rule(const npuq_mx *given, npuq_type x, npuq_type y, bool is_last_axis)
+{
+    static const npuq_mx defaults = {0};
+    const npuq_mx *o = given ? given : &defaults;
+    const float most = npuq_limits_of(y).most;
+    const uint32_t dmax = npuq_bits_of_argument(&o->dst_type_max) & 0x7FFFFFFF;
+    const bool by_half =
+        o->scale_algorithm == 2 && (dmax == 0 || dmax == npuq_bits_of_float(6) || dmax == npuq_bits_of_float(7));
+
+    return (npuq_mx_rule){.way = o->scale_algorithm == 0 ? NPUQ_MX_BY_EXPONENT
+                                 : by_half               ? NPUQ_MX_BY_HALF
+                                                         : NPUQ_MX_BY_PRODUCT,
+                          .divisor = o->scale_algorithm == 1 ? npuq_bits_of_float(most) : dmax,
+                          .low_bound = npuq_bits_of_argument(&o->max_low_bound) & 0x7FFFFFFF,
+                          .exponent = (uint8_t)((npuq_bits_of_float(most) >> 23) - 127),
+                          .carry = dmax == npuq_bits_of_float(7) ? 0x1F : 0x3F,
+                          .truncates = x == NPUQ_TYPE_FLOAT32 && is_last_axis,
+                          .rounds_subnormal = o->scale_algorithm == 1,
+                          .small_groups = (uint8_t)o->small_groups,
+                          .bad_is_nan = o->bad_groups != 0};
+}
+
+enum { RULE_S, RULE_E, RULE_N, EXPONENTS = 0x7F800000, MANTISSA = 0x007FFFFF };
+
+typedef struct group {
+    uint32_t code;
+    bool is_small;
+} group;
+
+static group of_exponent(uint32_t largest, const npuq_mx_rule *rule)
+{
+    const uint32_t exponent = largest >> 23;
+    const uint32_t code = exponent > rule->exponent ? exponent - rule->exponent : 0;
+
+    return (group){largest >= EXPONENTS ? NPUQ_MX_BAD : code, rule->small_groups == RULE_S ? code == 0 : exponent == 0};
+}
+
+static group of_product(uint32_t largest, const npuq_mx_rule *rule, float factor)
+{
+    const uint32_t bounded = largest != 0 && largest < rule->low_bound ? rule->low_bound : largest;
+    const float product = npuq_float_of_bits(bounded) * factor;
+    const uint32_t bits = npuq_bits_of_float(product);
+    const uint32_t exponent = bits >> 23;
+    const bool goes_up =
+        exponent == 0 ? rule->rounds_subnormal && bits > 0x400000 : exponent < 254 && (bits & MANTISSA) != 0;
+
+    return (group){largest >= EXPONENTS ? NPUQ_MX_BAD : exponent + goes_up, largest == 0};
+}
+
+static group of_half(uint32_t largest, const npuq_mx_rule *rule)
+{
+    const uint32_t rounded = rule->truncates ? largest : largest + 0x7FFF + (largest >> 16 & 1);
+    const uint32_t half = rounded >> 16;
+    const uint32_t code = half >> 7 < 2 ? 0 : (half + rule->carry) / 128 - 2;
+
+    return (group){largest >= EXPONENTS || rounded >= EXPONENTS ? NPUQ_MX_BAD : code,
+                   rule->small_groups == RULE_S ? code == 0 : half >> 7 == 0};
+}
+
+/* One loop for each way, without branches: compilers make vectors of it. */
+#define FIND_SCALES(GROUP)                                                                                             \
+    for (size_t i = 0; i < n; i++) {                                                                                   \
+        const uint32_t largest = npuq_bits_of_float(values[i]) & 0x7FFFFFFF;                                           \
+        const group g = GROUP;                                                                                         \
+        const uint32_t power = g.code == 254 ? 0x00400000 : (254 - g.code) << 23;                                      \
+                                                                                                                       \
+        codes[i] = (uint8_t)g.code;                                                                                    \
+        values[i] = npuq_float_of_bits(g.code == NPUQ_MX_BAD ? 0x7FC00000 : g.is_small && !keeps_small ? 0 : power);   \
+    }
+
+void npuq_find_mx_scales(const npuq_mx_rule *rule, float *values, size_t n, uint8_t *codes)
+{
+    const bool keeps_small = rule->small_groups == RULE_N;
+
+    switch (rule->way) {
+    case NPUQ_MX_BY_EXPONENT: FIND_SCALES(of_exponent(largest, rule)) break;
+    case NPUQ_MX_BY_HALF: FIND_SCALES(of_half(largest, rule)) break;
+    case NPUQ_MX_BY_PRODUCT: {
+        const float factor = 1.0f / npuq_float_of_bits(rule->divisor);
+
+        FIND_SCALES(of_product(largest, rule, factor))
+        break;
+    }
+    }
+}
+
+/* ---- views ------------------------------------------------------------------------------------------------------- */
+
+static void move_dimension(npuq_tensor *to, int at, const npuq_tensor *from, int d)
+{
+    to->shape[at] = from->shape[d];
+    to->strides[at] = from->strides[d];
+}
+
+/* The dimensions of x, and not that of pairs. The axis goes to the end, but not beyond the last dimension. */
+static npuq_tensor view_tensor(const npuq_tensor *from, int ndim, int axis)
+{
+    npuq_tensor to = {.data = from->data, .dtype = from->dtype, .ndim = ndim};
+    int at = 0;
+
+    for (int d = 0; d < ndim - 1; d++) {
+        if (d != axis) {
+            move_dimension(&to, at++, from, d);
+        }
+    }
+    if (axis != ndim - 1) {
+        move_dimension(&to, at++, from, axis);
+    }
+    move_dimension(&to, at, from, ndim - 1);
+    return to;
+}
+
+void npuq_view_mx_groups(npuq_mx_views *v, const npuq_arguments *arguments, const npuq_mx_options *options, int scale)
+{
+    const int places[] = {X, Y, scale};
+    const npuq_tensor *const *tensors = arguments->tensors;
+    const int ndim = tensors[X]->ndim;
+    const int axis = npuq_find_mx_axis(options, ndim);
+
+    v->arguments = *arguments;
+    v->is_last_axis = axis == ndim - 1;
+    v->pair_stride = (ptrdiff_t)tensors[scale]->strides[ndim] * arguments->infos[scale]->word.size;
+    for (int i = 0; i < NPUQ_MOST_ARGUMENTS; i++) {
+        v->tensors[i] = NULL;
+    }
+    for (int i = 0; i < NPUQ_AFTER_Y + 1; i++) {
+        v->views[i] = view_tensor(tensors[places[i]], ndim, axis);
+        v->tensors[places[i]] = &v->views[i];
+    }
+    v->arguments.tensors = v->tensors;
+    if (!v->is_last_axis) {
+        v->arguments.dense = 0;
+    }
+}
+
+/* ---- another axis than the last ---------------------------------------------------------------------------------- */
+
+/* Columns of units and of tiles' parts are whole words of y, and whole chunks of kernels. */
+static size_t count_whole_columns(size_t most)
+{
+    return most < NPUQ_SHORT ? NPUQ_SHORT : most / NPUQ_SHORT * NPUQ_SHORT;
+}
+
+void npuq_finish_mx_columns(npuq_plan *plan, const npuq_arguments *arguments, size_t block)
+{
+    const npuq_tensor *x = arguments->tensors[X];
+    const size_t pair = npuq_smaller(2 * block, (size_t)x->shape[x->ndim - 2]);
+    const size_t unit = arguments->small == 0 ? NPUQ_PREPARED_UNIT : NPUQ_DYNAMIC_UNIT;
+
+    plan->block = 1;
+    npuq_finish_rectangles(plan, arguments, pair, count_whole_columns(unit / pair));
+}
+
+enum { GROUP_BYTES = 32 * 1024 };
+
+void npuq_visit_mx_groups(const npuq_plan *plan, const npuq_tile *tile, size_t group_rows, npuq_tile_fn *visit)
+{
+    const size_t fitting = count_whole_columns(GROUP_BYTES / group_rows / plan->setup.words[X].size);
+    const size_t most = npuq_smaller(fitting, NPUQ_MX_COLUMNS);
+    npuq_tile part = *tile;
+
+    for (size_t col = 0; col < tile->cols; col += most) {
+        part.cols = npuq_smaller(tile->cols - col, most);
+        for (size_t row = 0; row < 2 * group_rows; row += group_rows) {
+            const bool is_second = row > 0;
+
+            part.rows = row < tile->rows ? npuq_smaller(tile->rows - row, group_rows) : 0;
+            for (int i = X; i <= Y; i++) {
+                const npuq_place *place = &tile->places[i];
+                const size_t words = npuq_count_words(plan->setup.words[i], col);
+
+                part.places[i].data =
+                    place->data + (ptrdiff_t)row * place->row_stride + (ptrdiff_t)words * place->col_stride;
+            }
+            part.places[SCALE].data = tile->places[SCALE].data + (ptrdiff_t)col * tile->places[SCALE].col_stride +
+                                      (is_second ? plan->pair_stride : 0);
+            visit(plan, &part);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Microscaling: groups along an axis with a power of two as their scale. Scale codes lie in pairs. */
+#ifndef NPUQ_MX_H
+#define NPUQ_MX_H
+
+#include "../plan/plan.h"
+
+typedef struct npuq_mx_options {
+    int32_t axis;
+    const npuq_mx *given; /* null: the defaults */
+} npuq_mx_options;
+
+/* How the scale of a group is found. */
+typedef struct npuq_mx_rule {
+    enum { NPUQ_MX_BY_EXPONENT, NPUQ_MX_BY_PRODUCT, NPUQ_MX_BY_HALF } way;
+    uint32_t divisor;      /* by product: the bits of a float, the inverse of the factor */
+    uint32_t low_bound;    /* alike */
+    uint16_t rows;         /* of a group, if the axis is not the last one */
+    uint8_t exponent;      /* by exponent: that of the type's largest value */
+    uint8_t carry;         /* by half: what is added to its bits */
+    bool truncates;        /* by half: a float32 */
+    bool rounds_subnormal; /* by product: to the next power of two */
+    uint8_t small_groups;
+    bool bad_is_nan;
+} npuq_mx_rule;
+
+npuq_mx_rule npuq_make_mx_rule(const npuq_mx *options, npuq_type x, npuq_type y, bool is_last_axis);
+
+/* Makes scale codes of the largest magnitudes of n groups, and of these what elements are multiplied by: NaN in groups
+ * that are not finite, where every result is +0. */
+void npuq_find_mx_scales(const npuq_mx_rule *rule, float *values, size_t n, uint8_t *codes);
+
+enum { NPUQ_MX_BAD = 0xFF }; /* the scale code of such a group */
+
+/* Checks the axis and the block, and all that is reserved. */
+npuq_status npuq_check_mx_groups(const npuq_arguments *arguments, const npuq_mx_options *options, int of_values,
+                                 int scale);
+npuq_status npuq_check_mx_rule(const npuq_arguments *arguments, const npuq_mx *options);
+
+static inline int npuq_find_mx_axis(const npuq_mx_options *options, int ndim)
+{
+    return options->axis < 0 ? options->axis + ndim : options->axis;
+}
+
+static inline int64_t npuq_find_mx_block(const npuq_mx *options)
+{
+    return options && options->block != 0 ? options->block : 32;
+}
+
+/* A call's arguments in the order in which groups are found. Scales are those of the first group of each pair. The axis
+ * is the last dimension, or comes before it. */
+typedef struct npuq_mx_views {
+    npuq_arguments arguments;
+    const npuq_tensor *tensors[NPUQ_MOST_ARGUMENTS];
+    npuq_tensor views[NPUQ_AFTER_Y + 1];
+    ptrdiff_t pair_stride; /* bytes to the second one */
+    bool is_last_axis;
+} npuq_mx_views;
+void npuq_view_mx_groups(npuq_mx_views *views, const npuq_arguments *arguments, const npuq_mx_options *options,
+                         int scale);
+
+/* ---- another axis than the last ---------------------------------------------------------------------------------- */
+
+/* Adds the scales. A tile is a pair of groups of rows, for any columns. */
+void npuq_finish_mx_columns(npuq_plan *plan, const npuq_arguments *arguments, size_t block);
+
+/* Calls visit for the groups of a tile, some columns at a time: x stays in the first-level cache. A group that is not
+ * there has no rows. */
+enum { NPUQ_MX_COLUMNS = 1024 /* at most */ };
+void npuq_visit_mx_groups(const npuq_plan *plan, const npuq_tile *tile, size_t group_rows, npuq_tile_fn *visit);
+
+#endif
