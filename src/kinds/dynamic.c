@@ -241,34 +241,30 @@ static NPUQ_NOT_INLINED void compute_divisors(const npuq_dynamic_own *own, size_
     }
 }
 
-/* Scale codes of the rows of a tile: of groups of one row in their pairs, or of the same group of several rows. */
-static void store_codes(const npuq_place *to, size_t rows, const uint8_t *codes)
+/* Small floats in groups are multiplied by the power of two that an inverse scale is here. Stores scale codes: of
+ * groups of one row in their pairs, or of the same group of several rows. Makes inverse scales of the largest
+ * magnitudes. */
+static NPUQ_NOT_INLINED void set_factors(const npuq_plan *plan, const npuq_tile *tile, float *factors)
 {
-    const ptrdiff_t strides[] = {to->row_stride, to->col_stride};
+    uint8_t codes[ROWS];
+    const npuq_place *to = &tile->places[SCALE_OR_MIN];
+    const size_t of_pair = to->col_stride != 0 ? 2 : 1;
 
-    for (size_t r = 0; r < rows; r++) {
-        ptrdiff_t at = (ptrdiff_t)r * strides[0];
-
-        if (strides[1] != 0) {
-            at = (ptrdiff_t)(r / 2) * strides[0] + (ptrdiff_t)(r % 2) * strides[1];
-        }
-        to->data[at] = (char)codes[r];
+    npuq_find_mx_scales(&npuq_get_dynamic(plan)->mx, factors, tile->rows, codes);
+    for (size_t i = 0; i < npuq_smaller(of_pair, tile->rows); i++) {
+        npuq_copy_row(to->data + (ptrdiff_t)i * to->col_stride, to->row_stride, (const char *)codes + i,
+                      (ptrdiff_t)of_pair, sizeof *codes, (tile->rows + of_pair - 1 - i) / of_pair);
     }
 }
 
-/* Small floats in groups are multiplied by the power of two that an inverse scale is here. */
-static NPUQ_NOT_INLINED void set_codes(const npuq_plan *plan, const npuq_tile *tile, row_values *v)
+static void set_largest(size_t rows, const row_values *v, float *largest)
 {
-    uint8_t codes[ROWS];
-
-    for (size_t r = 0; r < tile->rows; r++) {
+    for (size_t r = 0; r < rows; r++) {
         const uint32_t hi = npuq_bits_of_float(v->hi[r]) & 0x7FFFFFFF;
         const uint32_t lo = npuq_bits_of_float(v->lo[r]) & 0x7FFFFFFF;
 
-        v->inverse_scale[r] = npuq_float_of_bits(hi > lo ? hi : lo);
+        largest[r] = npuq_float_of_bits(hi > lo ? hi : lo);
     }
-    npuq_find_mx_scales(&npuq_get_dynamic(plan)->mx, v->inverse_scale, tile->rows, codes);
-    store_codes(&tile->places[SCALE_OR_MIN], tile->rows, codes);
 }
 
 static inline NPUQ_INLINED void compute_parameters_of(const npuq_plan *plan, size_t rows, row_values *v)
@@ -286,7 +282,8 @@ static inline NPUQ_INLINED void compute_parameters_of(const npuq_plan *plan, siz
 static inline NPUQ_INLINED void set_parameters(const npuq_plan *plan, const npuq_tile *tile, row_values *v)
 {
     if (npuq_get_dynamic(plan)->form == NPUQ_SYMMETRIC_GROUP) {
-        set_codes(plan, tile, v);
+        set_largest(tile->rows, v, v->inverse_scale);
+        set_factors(plan, tile, v->inverse_scale);
         return;
     }
     compute_parameters_of(plan, tile->rows, v);
@@ -358,9 +355,14 @@ static NPUQ_NOT_INLINED void quantise_runs(const npuq_plan *plan, const npuq_til
     row_values v;
     const npuq_quant_params params = {v.inverse_scale, NULL, NULL, NULL, NPUQ_BY_RUN, run, false, setup->rounding};
 
-    npuq_run_kernel(setup->kernels, setup->types[X])(&all, run, v.hi);
-    memcpy(v.lo, v.hi, sizeof v.lo);
-    set_parameters(plan, tile, &v);
+    if (npuq_get_dynamic(plan)->form == NPUQ_SYMMETRIC_GROUP) {
+        npuq_run_kernel(setup->kernels, setup->types[X])(&all, run, v.inverse_scale);
+        set_factors(plan, tile, v.inverse_scale);
+    } else {
+        npuq_run_kernel(setup->kernels, setup->types[X])(&all, run, v.hi);
+        memcpy(v.lo, v.hi, sizeof v.lo);
+        set_parameters(plan, tile, &v);
+    }
     all.hints = setup->memory.writes;
     npuq_find_quantiser(setup)(&all, &params);
 }

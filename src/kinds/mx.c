@@ -166,34 +166,34 @@ typedef struct group {
     bool is_small;
 } group;
 
-static group of_exponent(uint32_t largest, const npuq_mx_rule *rule)
+static group of_exponent(uint32_t largest, npuq_mx_rule rule)
 {
     const uint32_t exponent = largest >> 23;
-    const uint32_t code = exponent > rule->exponent ? exponent - rule->exponent : 0;
+    const uint32_t code = exponent > rule.exponent ? exponent - rule.exponent : 0;
 
-    return (group){largest >= EXPONENTS ? NPUQ_MX_BAD : code, rule->small_groups == RULE_S ? code == 0 : exponent == 0};
+    return (group){largest >= EXPONENTS ? NPUQ_MX_BAD : code, rule.small_groups == RULE_S ? code == 0 : exponent == 0};
 }
 
-static group of_product(uint32_t largest, const npuq_mx_rule *rule, float factor)
+static group of_product(uint32_t largest, npuq_mx_rule rule, float factor)
 {
-    const uint32_t bounded = largest != 0 && largest < rule->low_bound ? rule->low_bound : largest;
+    const uint32_t bounded = largest != 0 && largest < rule.low_bound ? rule.low_bound : largest;
     const float product = npuq_float_of_bits(bounded) * factor;
     const uint32_t bits = npuq_bits_of_float(product);
     const uint32_t exponent = bits >> 23;
     const bool goes_up =
-        exponent == 0 ? rule->rounds_subnormal && bits > 0x400000 : exponent < 254 && (bits & MANTISSA) != 0;
+        exponent == 0 ? rule.rounds_subnormal && bits > 0x400000 : exponent < 254 && (bits & MANTISSA) != 0;
 
     return (group){largest >= EXPONENTS ? NPUQ_MX_BAD : exponent + goes_up, largest == 0};
 }
 
-static group of_half(uint32_t largest, const npuq_mx_rule *rule)
+static group of_half(uint32_t largest, npuq_mx_rule rule)
 {
-    const uint32_t rounded = rule->truncates ? largest : largest + 0x7FFF + (largest >> 16 & 1);
+    const uint32_t rounded = rule.truncates ? largest : largest + 0x7FFF + (largest >> 16 & 1);
     const uint32_t half = rounded >> 16;
-    const uint32_t code = half >> 7 < 2 ? 0 : (half + rule->carry) / 128 - 2;
+    const uint32_t code = half >> 7 < 2 ? 0 : (half + rule.carry) / 128 - 2;
 
     return (group){largest >= EXPONENTS || rounded >= EXPONENTS ? NPUQ_MX_BAD : code,
-                   rule->small_groups == RULE_S ? code == 0 : half >> 7 == 0};
+                   rule.small_groups == RULE_S ? code == 0 : half >> 7 == 0};
 }
 
 /* One loop for each way, without branches: compilers make vectors of it. */
@@ -207,15 +207,16 @@ static group of_half(uint32_t largest, const npuq_mx_rule *rule)
         values[i] = npuq_float_of_bits(g.code == NPUQ_MX_BAD ? 0x7FC00000 : g.is_small && !keeps_small ? 0 : power);   \
     }
 
-void npuq_find_mx_scales(const npuq_mx_rule *rule, float *values, size_t n, uint8_t *codes)
+void npuq_find_mx_scales(const npuq_mx_rule *of_call, float *restrict values, size_t n, uint8_t *restrict codes)
 {
-    const bool keeps_small = rule->small_groups == RULE_N;
+    const npuq_mx_rule rule = *of_call; /* which no store changes */
+    const bool keeps_small = rule.small_groups == RULE_N;
 
-    switch (rule->way) {
+    switch (rule.way) {
     case NPUQ_MX_BY_EXPONENT: FIND_SCALES(of_exponent(largest, rule)) break;
     case NPUQ_MX_BY_HALF: FIND_SCALES(of_half(largest, rule)) break;
     case NPUQ_MX_BY_PRODUCT: {
-        const float factor = 1.0f / npuq_float_of_bits(rule->divisor);
+        const float factor = 1.0f / npuq_float_of_bits(rule.divisor);
 
         FIND_SCALES(of_product(largest, rule, factor))
         break;

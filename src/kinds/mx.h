@@ -28,7 +28,7 @@ npuq_mx_rule npuq_make_mx_rule(const npuq_mx *options, npuq_type x, npuq_type y,
 
 /* Makes scale codes of the largest magnitudes of n groups, and of these what elements are multiplied by: NaN in groups
  * that are not finite, where every result is +0. */
-void npuq_find_mx_scales(const npuq_mx_rule *rule, float *values, size_t n, uint8_t *codes);
+void npuq_find_mx_scales(const npuq_mx_rule *rule, float *restrict values, size_t n, uint8_t *restrict codes);
 
 enum { NPUQ_MX_BAD = 0xFF }; /* the scale code of such a group */
 

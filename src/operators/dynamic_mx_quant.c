@@ -3,6 +3,8 @@
 #include "../kinds/affine.h"
 #include "../kinds/blocks.h"
 
+#include <string.h>
+
 #define NPUQ_PLACE(ROLE) NPUQ_DYNAMIC_##ROLE
 enum { X = NPUQ_DYNAMIC_X, Y = NPUQ_DYNAMIC_Y, SCALE = NPUQ_DYNAMIC_SCALE };
 
@@ -53,15 +55,17 @@ static char *find_code(const npuq_plan *plan, const npuq_tile *tile, size_t row,
 static void quantise_along_rows(const npuq_plan *plan, const npuq_tile *tile)
 {
     const size_t groups = npuq_divide_up(tile->cols, plan->block);
+    const bool has_gap = groups % 2 != 0 && plan->way == NPUQ_IN_SPACE; /* no group completes the pair */
+    const bool bad_is_nan = npuq_get_dynamic(plan)->mx.bad_is_nan;
 
     npuq_quantise_blocks(plan, tile);
-    for (size_t row = 0; row < tile->rows; row++) {
-        for (size_t col = 0; npuq_get_dynamic(plan)->mx.bad_is_nan && col < tile->cols; col++) {
+    for (size_t row = 0; (has_gap || bad_is_nan) && row < tile->rows; row++) {
+        for (size_t col = 0; bad_is_nan && col < tile->cols; col++) {
             if ((uint8_t)*find_code(plan, tile, row, col / plan->block) == NPUQ_MX_BAD) {
                 write_nan(plan, tile, row, col);
             }
         }
-        if (groups % 2 != 0 && plan->way == NPUQ_IN_SPACE) { /* no group completes the pair */
+        if (has_gap) {
             *find_code(plan, tile, row, groups) = 0;
         }
     }
@@ -102,22 +106,22 @@ static void quantise_group(const npuq_plan *plan, const npuq_tile *tile)
                       &job,
                       SIZE_MAX};
 
-    for (size_t i = 0; i < tile->cols; i++) {
-        factors[i] = 0.0f;
-        scale->data[(ptrdiff_t)i * scale->col_stride] = 0; /* of a group that completes no pair */
+    memset(codes, 0, tile->cols); /* if no group completes the pair */
+    memset(factors, 0, tile->cols * sizeof *factors);
+    if (tile->rows > 0) {
+        npuq_run_pass(setup, tile, &pass);
+        npuq_find_mx_scales(rule, factors, tile->cols, codes);
     }
+    npuq_copy_row(scale->data, scale->col_stride, (const char *)codes, sizeof *codes, sizeof *codes, tile->cols);
     if (tile->rows == 0) {
         return;
     }
-    npuq_run_pass(setup, tile, &pass);
-    npuq_find_mx_scales(rule, factors, tile->cols, codes);
     pass.kernel = npuq_find_quantiser(setup);
     pass.params = &job.quant;
     pass.writes_y = true;
     npuq_run_pass(setup, tile, &pass);
-    for (size_t col = 0; col < tile->cols; col++) {
-        scale->data[(ptrdiff_t)col * scale->col_stride] = (char)codes[col];
-        for (size_t row = 0; rule->bad_is_nan && codes[col] == NPUQ_MX_BAD && row < tile->rows; row++) {
+    for (size_t col = 0; rule->bad_is_nan && col < tile->cols; col++) {
+        for (size_t row = 0; codes[col] == NPUQ_MX_BAD && row < tile->rows; row++) {
             write_nan(plan, tile, row, col);
         }
     }
