@@ -94,7 +94,8 @@ NOINLINE void quantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype
                                npuq_ref_affine(npuq_ref_load(b->x, x, i), scale[i / p->run], NULL, divide, y));
             }
         } else {
-            const float *smooth = p->smooth ? find_smooth(p->smooth, p->smooth_offsets, b->first_row + r) : NULL;
+            const float *smooth =
+                p->smooth && !p->has_shifts ? find_smooth(p->smooth, p->smooth_offsets, b->first_row + r) : NULL;
 
             npuq_ref_affine_row(find_x_row(b, r), x, smooth, &scale[at], offset, by_column, p->steps == NPUQ_BY_COLUMN,
                                 divide, find_y_row(b, r), y, b->n);

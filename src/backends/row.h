@@ -74,7 +74,15 @@ typedef struct npuq_quant_params {
     bool half_columns; /* of a product or a small float, smooth has the type of x, or scale[i] is bfloat16 as x is; else
                           binary32 */
     uint8_t rounding;  /* npuq_small_rounding, of floats of 4 bits; else 0 */
+    bool has_shifts;   /* instead of smooth: see NPUQ_NO_SHIFT */
 } npuq_quant_params;
+
+/* Products of halves with powers of two may be made of patterns: npuq_quant_params may have shifts, which lie as the
+ * scales do, uint16_t each. A kernel may read either. A shift is what is subtracted from the pattern of |x|, to bias
+ * its exponent as that of y. It is NPUQ_NO_SHIFT where it would not do: where the scale is NaN, or so large that a
+ * subnormal number of x shows in a y of 4 bits or, of bfloat16, becomes a normal y. NPUQ_ALL_SHIFTED is that of the
+ * scale 0. Where there is a shift, x is finite, and no product has a larger exponent than the largest y. */
+enum { NPUQ_NO_SHIFT = 0x8000, NPUQ_ALL_SHIFTED = 0x7FFF };
 
 /* The one row of a block in runs: a multiple of NPUQ_LEAST_RUN columns each, but the last may be any shorter. */
 enum { NPUQ_LEAST_RUN = 16, NPUQ_LONGEST_RUN = 512, NPUQ_MOST_IN_RUNS = 1 << 24 };

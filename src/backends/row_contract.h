@@ -70,14 +70,19 @@ NPUQ_CONTRACT bool npuq_is_valid_quant(const npuq_block *b, npuq_type y, npuq_ty
     const bool has_4_bits = npuq_is_4_bit_float(y);
 
     return npuq_is_valid_x(b, x) && npuq_is_valid_y(b, y) && p->scale &&
-           (has_4_bits ? op == NPUQ_MUL && !p->offset && !p->smooth && p->rounding <= NPUQ_SMALL_FLOOR
-                       : p->rounding == 0) &&
+           (has_4_bits
+                ? op == NPUQ_MUL && !p->offset && (!p->smooth || p->has_shifts) && p->rounding <= NPUQ_SMALL_FLOOR
+                : p->rounding == 0) &&
            npuq_are_valid_columns(p->scale, p->half_columns && !by_row, x) &&
            (!p->half_columns || (takes_all && (by_row || x == NPUQ_TYPE_BFLOAT16))) &&
            (p->steps == NPUQ_BY_RUN ? takes_all && !p->offset && npuq_are_valid_runs(b, x, p->run, p->scale)
                                     : p->steps < NPUQ_BY_RUN && npuq_is_aligned(p->offset, 4)) &&
            (p->offset || p->steps != NPUQ_BY_COLUMN) &&
-           (!p->smooth || (by_row && takes_all && npuq_are_valid_columns(p->smooth, p->half_columns, x)));
+           (!p->has_shifts || (op == NPUQ_MUL && x != NPUQ_TYPE_FLOAT32 && npuq_is_small_float(y) && !by_row &&
+                               y != NPUQ_TYPE_HIFLOAT8 && y != NPUQ_TYPE_FLOAT4_E1M2 && p->smooth &&
+                               p->rounding != NPUQ_SMALL_FLOOR && npuq_is_aligned(p->smooth, 2))) &&
+           (!p->smooth || p->has_shifts ||
+            (by_row && takes_all && npuq_are_valid_columns(p->smooth, p->half_columns, x)));
 }
 
 NPUQ_CONTRACT bool npuq_are_valid_short_rows(const float *values, const float *smooth, size_t n, size_t rows,

@@ -60,7 +60,8 @@ void npuq_quantise_strided_rows(const npuq_kernel_setup *setup, const npuq_tile 
                                          params->offset ? NPUQ_BY_COLUMN : NPUQ_SCALE_BY_COLUMN,
                                          0,
                                          false,
-                                         params->rounding};
+                                         params->rounding,
+                                         false};
     row_job job = {setup->kernels, params, tile->cols, scales, offsets};
     npuq_pass pass = {npuq_find_quantiser(setup), params, true, NPUQ_ALL_ROWS, NULL, NULL, &job, SIZE_MAX};
 
@@ -94,7 +95,7 @@ static const npuq_tile *select_rows(const npuq_tile *tile, size_t row, size_t mo
 static inline NPUQ_INLINED void quantise_rows(const npuq_kernel_setup *setup, const npuq_tile *tile, const float *scale,
                                               const float *offset, npuq_steps steps)
 {
-    const npuq_quant_params params = {scale, offset, NULL, NULL, steps, 0, false, 0};
+    const npuq_quant_params params = {scale, offset, NULL, NULL, steps, 0, false, 0, false};
 
     if (npuq_is_block(setup, tile)) {
         const npuq_block block = npuq_make_block(setup, tile, true);
@@ -105,16 +106,20 @@ static inline NPUQ_INLINED void quantise_rows(const npuq_kernel_setup *setup, co
     }
 }
 
+/* Parameters by row that are converted at a time. By column they are twice as many, but there the stack is less deep.
+ */
+enum { CONVERTED_ROWS = NPUQ_CONVERTED / 2 };
+
 static NPUQ_NOT_INLINED void quantise_different_rows(const npuq_kernel_setup *setup, const npuq_tile *tile)
 {
     const npuq_params scale = npuq_make_row_params(setup, tile, NPUQ_AFFINE_SCALE);
     const npuq_params offset = npuq_make_row_params(setup, tile, NPUQ_AFFINE_OFFSET);
-    float scales[NPUQ_CONVERTED + NPUQ_MAX_REPEAT];
-    float offsets[NPUQ_CONVERTED + NPUQ_MAX_REPEAT];
+    float scales[CONVERTED_ROWS + NPUQ_MAX_REPEAT];
+    float offsets[CONVERTED_ROWS + NPUQ_MAX_REPEAT];
     npuq_tile part;
 
-    for (size_t row = 0; row < tile->rows; row += NPUQ_CONVERTED) {
-        const npuq_tile *here = select_rows(tile, row, NPUQ_CONVERTED, &part);
+    for (size_t row = 0; row < tile->rows; row += CONVERTED_ROWS) {
+        const npuq_tile *here = select_rows(tile, row, CONVERTED_ROWS, &part);
         const npuq_params scale_here = npuq_skip_params(&scale, row);
         const npuq_params offset_here = npuq_skip_params(&offset, row);
 
@@ -134,7 +139,7 @@ static NPUQ_NOT_INLINED void quantise_columns(const npuq_kernel_setup *setup, co
     column_job job = {setup,
                       tile,
                       {NULL, is_one ? npuq_convert_one(setup, tile, NPUQ_AFFINE_OFFSET, offsets) : NULL, NULL, NULL,
-                       setup->steps, 0, false, 0},
+                       setup->steps, 0, false, 0, false},
                       npuq_count_rows_to_join(setup, tile),
                       scales,
                       offsets};
@@ -177,7 +182,8 @@ void npuq_quantise_by_column(const npuq_plan *plan, const npuq_tile *tile)
                                           setup->steps,
                                           0,
                                           bf16,
-                                          0};
+                                          0,
+                                          false};
         const npuq_block block = npuq_make_block(setup, tile, true);
 
         npuq_find_quantiser(setup)(&block, &params);

@@ -129,8 +129,8 @@ static inline NPUQ_INLINED void requantise(const npuq_kernel_setup *setup, const
                                            npuq_steps steps)
 {
     npuq_quant_params params = {
-        inverse_scale,  offset, smooth->data, tile->group_offsets, steps, 0, is_half_smooth(setup, smooth),
-        setup->rounding};
+        inverse_scale,   offset, smooth->data, tile->group_offsets, steps, 0, is_half_smooth(setup, smooth),
+        setup->rounding, false};
 
     if (npuq_is_block(setup, tile) && npuq_is_ready_smooth(setup, smooth)) {
         const npuq_block block = npuq_make_block(setup, tile, true);
@@ -244,17 +244,22 @@ static NPUQ_NOT_INLINED void compute_divisors(const npuq_dynamic_own *own, size_
 /* Small floats in groups are multiplied by the power of two that an inverse scale is here. Stores scale codes: of
  * groups of one row in their pairs, or of the same group of several rows. Makes inverse scales of the largest
  * magnitudes. */
-static NPUQ_NOT_INLINED void set_factors(const npuq_plan *plan, const npuq_tile *tile, float *factors)
+static NPUQ_NOT_INLINED const uint16_t *set_factors(const npuq_plan *plan, const npuq_tile *tile, float *factors,
+                                                    uint16_t *shifts)
 {
+    uint16_t unused[ROWS];
     uint8_t codes[ROWS];
     const npuq_place *to = &tile->places[SCALE_OR_MIN];
     const size_t of_pair = to->col_stride != 0 ? 2 : 1;
 
-    npuq_find_mx_scales(&npuq_get_dynamic(plan)->mx, factors, tile->rows, codes);
+    const uint16_t *given =
+        npuq_find_mx_scales(&npuq_get_dynamic(plan)->mx, factors, tile->rows, codes, shifts ? shifts : unused);
+
     for (size_t i = 0; i < npuq_smaller(of_pair, tile->rows); i++) {
         npuq_copy_row(to->data + (ptrdiff_t)i * to->col_stride, to->row_stride, (const char *)codes + i,
                       (ptrdiff_t)of_pair, sizeof *codes, (tile->rows + of_pair - 1 - i) / of_pair);
     }
+    return given;
 }
 
 static void set_largest(size_t rows, const row_values *v, float *largest)
@@ -283,7 +288,7 @@ static inline NPUQ_INLINED void set_parameters(const npuq_plan *plan, const npuq
 {
     if (npuq_get_dynamic(plan)->form == NPUQ_SYMMETRIC_GROUP) {
         set_largest(tile->rows, v, v->inverse_scale);
-        set_factors(plan, tile, v->inverse_scale);
+        (void)set_factors(plan, tile, v->inverse_scale, NULL);
         return;
     }
     compute_parameters_of(plan, tile->rows, v);
@@ -353,11 +358,13 @@ static NPUQ_NOT_INLINED void quantise_runs(const npuq_plan *plan, const npuq_til
     npuq_block all = {tile->places[X].data, tile->places[Y].data, 0, 0, 1, tile->rows * tile->cols, 0,
                       setup->memory.reads,  setup->flip};
     row_values v;
-    const npuq_quant_params params = {v.inverse_scale, NULL, NULL, NULL, NPUQ_BY_RUN, run, false, setup->rounding};
+    uint16_t shifts[ROWS];
+    npuq_quant_params params = {v.inverse_scale, NULL, NULL, NULL, NPUQ_BY_RUN, run, false, setup->rounding, false};
 
     if (npuq_get_dynamic(plan)->form == NPUQ_SYMMETRIC_GROUP) {
         npuq_run_kernel(setup->kernels, setup->types[X])(&all, run, v.inverse_scale);
-        set_factors(plan, tile, v.inverse_scale);
+        params.smooth = set_factors(plan, tile, v.inverse_scale, shifts);
+        params.has_shifts = params.smooth != NULL;
     } else {
         npuq_run_kernel(setup->kernels, setup->types[X])(&all, run, v.hi);
         memcpy(v.lo, v.hi, sizeof v.lo);

@@ -100,9 +100,11 @@ static bool are_words_in_place(const npuq_kernel_setup *setup, const npuq_tile *
 
 typedef struct dequant_buffers {
     _Alignas(64) float scales[NPUQ_MOST_SCALED_COLUMNS + NPUQ_MAX_REPEAT];
-    _Alignas(64) float addends[NPUQ_MOST_SCALED_COLUMNS + NPUQ_MAX_REPEAT];
+    union { /* of a call, only one */
+        _Alignas(64) float addends[NPUQ_MOST_SCALED_COLUMNS + NPUQ_MAX_REPEAT];
+        _Alignas(64) int32_t x_biases[NPUQ_MOST_SCALED_COLUMNS];
+    };
     _Alignas(64) int32_t y_offsets[NPUQ_MOST_SCALED_COLUMNS];
-    _Alignas(64) int32_t x_biases[NPUQ_MOST_SCALED_COLUMNS];
     _Alignas(64) float row_scales[NPUQ_JOINED + NPUQ_LANES];
 } dequant_buffers;
 

@@ -145,83 +145,110 @@ npuq_mx_rule npuq_make_mx_rule(const npuq_mx *given, npuq_type x, npuq_type y, b
     const uint32_t dmax = npuq_bits_of_argument(&o->dst_type_max) & 0x7FFFFFFF;
     const bool by_half =
         o->scale_algorithm == 2 && (dmax == 0 || dmax == npuq_bits_of_float(6) || dmax == npuq_bits_of_float(7));
+    const bool has_4_bits = npuq_is_4_bit_float(y);
+    const bool shifts =
+        x != NPUQ_TYPE_FLOAT32 && y != NPUQ_TYPE_FLOAT4_E1M2 && o->rounding != (int32_t)NPUQ_SMALL_FLOOR;
+    const npuq_float_form from = npuq_float_form_of(x);
 
-    return (npuq_mx_rule){.way = o->scale_algorithm == 0 ? NPUQ_MX_BY_EXPONENT
+    return (npuq_mx_rule){.divisor = o->scale_algorithm == 1 ? npuq_bits_of_float(most) : dmax,
+                          .low_bound = npuq_bits_of_argument(&o->max_low_bound) & 0x7FFFFFFF,
+                          .shift_bias = (int16_t)(from.bias - npuq_float_form_of(y).bias - 127),
+                          .least_shift = has_4_bits               ? 2
+                                         : x == NPUQ_TYPE_FLOAT16 ? -31
+                                                                  : 0,
+                          .log2_shift = shifts ? from.mantissa : 0,
+                          .way = o->scale_algorithm == 0 ? NPUQ_MX_BY_EXPONENT
                                  : by_half               ? NPUQ_MX_BY_HALF
                                                          : NPUQ_MX_BY_PRODUCT,
-                          .divisor = o->scale_algorithm == 1 ? npuq_bits_of_float(most) : dmax,
-                          .low_bound = npuq_bits_of_argument(&o->max_low_bound) & 0x7FFFFFFF,
                           .exponent = (uint8_t)((npuq_bits_of_float(most) >> 23) - 127),
                           .carry = dmax == npuq_bits_of_float(7) ? 0x1F : 0x3F,
-                          .truncates = x == NPUQ_TYPE_FLOAT32 && is_last_axis,
-                          .rounds_subnormal = o->scale_algorithm == 1,
+                          .goes_down = by_half ? x == NPUQ_TYPE_FLOAT32 && is_last_axis : o->scale_algorithm != 1,
                           .small_groups = (uint8_t)o->small_groups,
                           .bad_is_nan = o->bad_groups != 0};
 }
 
 enum { RULE_S, RULE_E, RULE_N, EXPONENTS = 0x7F800000, MANTISSA = 0x007FFFFF };
 
+/* A scale code of a finite group, and what is 0 if it is small. */
 typedef struct group {
     uint32_t code;
-    bool is_small;
+    uint32_t size;
 } group;
 
-static group of_exponent(uint32_t largest, npuq_mx_rule rule)
+static inline group of_exponent(uint32_t largest, const npuq_mx_rule *rule)
 {
     const uint32_t exponent = largest >> 23;
-    const uint32_t code = exponent > rule.exponent ? exponent - rule.exponent : 0;
+    const uint32_t code = exponent > rule->exponent ? exponent - rule->exponent : 0;
 
-    return (group){largest >= EXPONENTS ? NPUQ_MX_BAD : code, rule.small_groups == RULE_S ? code == 0 : exponent == 0};
+    return (group){code, rule->small_groups == RULE_S ? code : exponent};
 }
 
-static group of_product(uint32_t largest, npuq_mx_rule rule, float factor)
+static inline group of_product(uint32_t largest, const npuq_mx_rule *rule, float factor)
 {
-    const uint32_t bounded = largest != 0 && largest < rule.low_bound ? rule.low_bound : largest;
+    const uint32_t bounded = largest != 0 && largest < rule->low_bound ? rule->low_bound : largest;
     const float product = npuq_float_of_bits(bounded) * factor;
     const uint32_t bits = npuq_bits_of_float(product);
-    const uint32_t exponent = bits >> 23;
-    const bool goes_up =
-        exponent == 0 ? rule.rounds_subnormal && bits > 0x400000 : exponent < 254 && (bits & MANTISSA) != 0;
+    const uint32_t exponent = bits >> 23; /* below 254: a factor is 1 / 6 at most */
+    const uint32_t least = exponent > 0 ? 0 : rule->goes_down ? MANTISSA : 0x400000;
 
-    return (group){largest >= EXPONENTS ? NPUQ_MX_BAD : exponent + goes_up, largest == 0};
+    return (group){exponent + ((bits & MANTISSA) > least), largest};
 }
 
-static group of_half(uint32_t largest, npuq_mx_rule rule)
+static inline group of_half(uint32_t largest, const npuq_mx_rule *rule)
 {
-    const uint32_t rounded = rule.truncates ? largest : largest + 0x7FFF + (largest >> 16 & 1);
-    const uint32_t half = rounded >> 16;
-    const uint32_t code = half >> 7 < 2 ? 0 : (half + rule.carry) / 128 - 2;
+    const uint32_t half = (rule->goes_down ? largest : largest + 0x7FFF + (largest >> 16 & 1)) >> 16;
+    const uint32_t code = half >= EXPONENTS >> 16 ? NPUQ_MX_BAD : half < 2 << 7 ? 0 : (half + rule->carry) / 128 - 2;
 
-    return (group){largest >= EXPONENTS || rounded >= EXPONENTS ? NPUQ_MX_BAD : code,
-                   rule.small_groups == RULE_S ? code == 0 : half >> 7 == 0};
+    return (group){code, rule->small_groups == RULE_S ? code : half >> 7};
 }
 
-/* One loop for each way, without branches: compilers make vectors of it. */
+/* Rare groups take branches: with none of them, compilers make vectors for any CPU, which take longer. */
+static inline void store_group(const npuq_mx_rule *rule, group g, float *value, uint8_t *code, uint16_t *shift)
+{
+    const int exponent = (int)g.code + rule->shift_bias;
+    uint32_t power = g.code == 254 ? 0x00400000 : (254 - g.code) << 23;
+    uint32_t pattern = (uint32_t)exponent << rule->log2_shift;
+
+    if (exponent < rule->least_shift || exponent > 0x7FFF >> rule->log2_shift) {
+        pattern = NPUQ_NO_SHIFT;
+    }
+    if (__builtin_expect(g.code == NPUQ_MX_BAD, false)) {
+        power = 0x7FC00000;
+        pattern = NPUQ_NO_SHIFT;
+    } else if (__builtin_expect(g.size == 0 && rule->small_groups != RULE_N, false)) {
+        power = 0;
+        pattern = NPUQ_ALL_SHIFTED;
+    }
+    *value = npuq_float_of_bits(power);
+    *code = (uint8_t)g.code;
+    *shift = (uint16_t)pattern;
+}
+
 #define FIND_SCALES(GROUP)                                                                                             \
     for (size_t i = 0; i < n; i++) {                                                                                   \
         const uint32_t largest = npuq_bits_of_float(values[i]) & 0x7FFFFFFF;                                           \
-        const group g = GROUP;                                                                                         \
-        const uint32_t power = g.code == 254 ? 0x00400000 : (254 - g.code) << 23;                                      \
+        const group of_finite = GROUP;                                                                                 \
                                                                                                                        \
-        codes[i] = (uint8_t)g.code;                                                                                    \
-        values[i] = npuq_float_of_bits(g.code == NPUQ_MX_BAD ? 0x7FC00000 : g.is_small && !keeps_small ? 0 : power);   \
+        store_group(&rule, largest >= EXPONENTS ? bad : of_finite, &values[i], &codes[i], &shifts[i]);                 \
     }
 
-void npuq_find_mx_scales(const npuq_mx_rule *of_call, float *restrict values, size_t n, uint8_t *restrict codes)
+const uint16_t *npuq_find_mx_scales(const npuq_mx_rule *of_call, float *restrict values, size_t n,
+                                    uint8_t *restrict codes, uint16_t *restrict shifts)
 {
     const npuq_mx_rule rule = *of_call; /* which no store changes */
-    const bool keeps_small = rule.small_groups == RULE_N;
+    const group bad = {NPUQ_MX_BAD, 1};
 
     switch (rule.way) {
-    case NPUQ_MX_BY_EXPONENT: FIND_SCALES(of_exponent(largest, rule)) break;
-    case NPUQ_MX_BY_HALF: FIND_SCALES(of_half(largest, rule)) break;
+    case NPUQ_MX_BY_EXPONENT: FIND_SCALES(of_exponent(largest, &rule)) break;
+    case NPUQ_MX_BY_HALF: FIND_SCALES(of_half(largest, &rule)) break;
     case NPUQ_MX_BY_PRODUCT: {
         const float factor = 1.0f / npuq_float_of_bits(rule.divisor);
 
-        FIND_SCALES(of_product(largest, rule, factor))
+        FIND_SCALES(of_product(largest, &rule, factor))
         break;
     }
     }
+    return rule.log2_shift == 0 ? NULL : shifts;
 }
 
 /* ---- views ------------------------------------------------------------------------------------------------------- */

@@ -78,6 +78,7 @@ typedef struct column_job {
     float *factors;
     npuq_column_params magnitudes;
     npuq_quant_params quant;
+    const uint16_t *shifts;
 } column_job;
 
 static void set_columns(void *argument, size_t col, size_t cols)
@@ -87,16 +88,20 @@ static void set_columns(void *argument, size_t col, size_t cols)
     (void)cols;
     job->magnitudes.largest = job->factors + col;
     job->quant.scale = job->factors + col;
+    job->quant.smooth = job->shifts ? job->shifts + col : NULL;
+    job->quant.has_shifts = job->shifts != NULL;
 }
 
 static void quantise_group(const npuq_plan *plan, const npuq_tile *tile)
 {
     _Alignas(64) float factors[NPUQ_MX_COLUMNS + NPUQ_LANES];
+    _Alignas(64) uint16_t shifts[NPUQ_MX_COLUMNS];
     uint8_t codes[NPUQ_MX_COLUMNS];
     const npuq_place *scale = &tile->places[SCALE];
     const npuq_mx_rule *rule = &npuq_get_dynamic(plan)->mx;
     const npuq_kernel_setup *setup = &plan->setup;
-    column_job job = {factors, {factors}, {factors, NULL, NULL, NULL, NPUQ_SCALE_BY_COLUMN, 0, false, setup->rounding}};
+    column_job job = {
+        factors, {factors}, {factors, NULL, NULL, NULL, NPUQ_SCALE_BY_COLUMN, 0, false, setup->rounding, false}, NULL};
     npuq_pass pass = {npuq_column_kernel(setup->kernels, setup->types[X]),
                       &job.magnitudes,
                       false,
@@ -110,7 +115,7 @@ static void quantise_group(const npuq_plan *plan, const npuq_tile *tile)
     memset(factors, 0, tile->cols * sizeof *factors);
     if (tile->rows > 0) {
         npuq_run_pass(setup, tile, &pass);
-        npuq_find_mx_scales(rule, factors, tile->cols, codes);
+        job.shifts = npuq_find_mx_scales(rule, factors, tile->cols, codes, shifts);
     }
     npuq_copy_row(scale->data, scale->col_stride, (const char *)codes, sizeof *codes, sizeof *codes, tile->cols);
     if (tile->rows == 0) {

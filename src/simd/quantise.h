@@ -12,6 +12,7 @@ typedef struct quantise_spec {
     uint8_t x;
     uint8_t op;
     bool is_smooth; /* by row, after a product with smooth for each column */
+    uint8_t shifts; /* bits of y, where patterns of x are shifted; else 0 */
 } quantise_spec;
 
 /* Whether two chunks at a time are faster, with x in the second-level cache. */
@@ -55,6 +56,8 @@ typedef struct quantise_parameters {
     bool invertible_scale; /* whether the row's scale lets divisions be made by the inverse */
     bool adds;             /* false where there is no offset, or every one is a zero and y has no -0 */
     bool flips;            /* false where form.flip is 0 */
+    const uint16_t *shifts;
+    shift_form shift_form;
 } quantise_parameters;
 
 /* Takes a copy: clang forgets what is assumed of memory. */
@@ -151,6 +154,10 @@ INLINE quantise_parameters NPUQ_OF_KIND(load)(const void *call, size_t row)
                                  .inverse = chunk_set(by_row ? 1.0f / row_scale : 0.0f),
                                  .invertible_scale = FAST_DIVIDE && chunk_is_invertible(scale),
                                  .flips = c->flip != 0,
+                                 .shifts = all->smooth,
+                                 .shift_form = c->k.shifts != 0
+                                                   ? find_shift_form(c->k.x, c->y, (npuq_small_rounding)all->rounding)
+                                                   : (shift_form){0},
                                  .adds = may_add_zero(c->k) ? is_sum : all->offset != NULL};
 }
 
@@ -161,9 +168,14 @@ INLINE size_t find_run_unit(size_t run)
     return run % CHUNK == 0 ? CHUNK : run % (CHUNK / 2) == 0 ? CHUNK / 2 : NPUQ_LEAST_RUN;
 }
 
+INLINE size_t find_run(const quantise_parameters *p, size_t at)
+{
+    return (at * (uint64_t)p->inverse_run >> 31) / NPUQ_LEAST_RUN;
+}
+
 INLINE float load_run_scale(const quantise_parameters *p, size_t at)
 {
-    return ((const float *)p->scales)[(at * (uint64_t)p->inverse_run >> 31) / NPUQ_LEAST_RUN];
+    return ((const float *)p->scales)[find_run(p, at)];
 }
 
 /* The scales of a chunk, or of n columns of it: one for all, one for each half, or one for each vector. */
@@ -228,9 +240,31 @@ INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const r
     return join_checks(store_y(k.y, y, t, form, n, unpack_order, how), done, !npuq_is_integer(k.y));
 }
 
+/* One row of halves, by shifts. A vector of halves is of one run. */
+INLINE store_check shift_columns(const quantise_parameters *p, const rows *r, size_t at, stores how, store_check done)
+{
+    const uint16_t *shifts = p->shifts;
+    const bool by_run = p->k.steps == NPUQ_BY_RUN;
+    const vh first = by_run ? h_set(shifts[find_run(p, at)]) : (vh)vector_at(shifts + at, 0);
+    const vh second = by_run ? h_set(shifts[find_run(p, at + CHUNK / 2)]) : (vh)vector_at(shifts + at, 1);
+    const char *x = r->x + count_bytes(p->k.x, at);
+    char *y = r->y + count_bytes(find_y(p), at);
+    store_check check;
+
+    if (p->k.shifts == 4) {
+        store_float4(y, encode_shifted(x, first, second, p->shift_form, true, &check), CHUNK, true, how);
+    } else {
+        store_int8(y, encode_shifted(x, first, second, p->shift_form, false, &check), 0, CHUNK, true, how);
+    }
+    return join_checks(check, done, true);
+}
+
 INLINE store_check NPUQ_OF_KIND(columns)(const quantise_parameters *all, const rows *r, size_t count, size_t at,
                                          size_t n, stores how, store_check done)
 {
+    if (all->k.shifts != 0 && (how == FULL || how == STREAM)) {
+        return shift_columns(all, r, at, how, done); /* types are tested, and so rows share nothing */
+    }
     quantise_parameters p = *all;
     const quantise_spec k = p.k;
     const bool tail = how == TAIL;
@@ -392,7 +426,7 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
 #define WITH_STEPS(NAME, WAY, DRIVER, STEPS, IS_SMOOTH, Y, X, OP)                                                      \
     OF_STEPS void NPUQ_KERNEL(NAME, WAY)(const npuq_block *b, const npuq_quant_params *p)                              \
     {                                                                                                                  \
-        quantise_##DRIVER(b, (quantise_spec){STEPS, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP, IS_SMOOTH}, p,            \
+        quantise_##DRIVER(b, (quantise_spec){STEPS, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP, IS_SMOOTH, 0}, p,         \
                           NPUQ_TYPE_##Y);                                                                              \
     }
 
@@ -423,24 +457,51 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
 NOINLINE void quantise_small_columns(const npuq_block *b, npuq_type y, npuq_type x, npuq_affine_op op,
                                      const npuq_quant_params *p)
 {
-    quantise_by_column(b, (quantise_spec){NPUQ_BY_COLUMN, NPUQ_TYPE_FLOAT8_E4M3FN, x, op, false}, p, y);
+    quantise_by_column(b, (quantise_spec){NPUQ_BY_COLUMN, NPUQ_TYPE_FLOAT8_E4M3FN, x, op, false, 0}, p, y);
 }
 
 NOINLINE void quantise_small_rows(const npuq_block *b, npuq_type y, npuq_type x, npuq_affine_op op, npuq_steps steps,
                                   const npuq_quant_params *p)
 {
-    quantise_by_row(b, (quantise_spec){steps, NPUQ_TYPE_FLOAT8_E4M3FN, x, op, p->smooth != NULL}, p, y);
+    quantise_by_row(b, (quantise_spec){steps, NPUQ_TYPE_FLOAT8_E4M3FN, x, op, p->smooth != NULL, 0}, p, y);
+}
+
+/* By shifts of patterns: to 4 or to 8 bits. */
+#define QUANTISE_SHIFTED(BITS)                                                                                         \
+    NOINLINE void quantise_shifted_columns_##BITS(const npuq_block *b, npuq_type y, npuq_type x,                       \
+                                                  const npuq_quant_params *p)                                          \
+    {                                                                                                                  \
+        quantise_by_column(b, (quantise_spec){NPUQ_BY_COLUMN, NPUQ_TYPE_FLOAT8_E4M3FN, x, NPUQ_MUL, false, BITS}, p,   \
+                           y);                                                                                         \
+    }                                                                                                                  \
+    NOINLINE void quantise_shifted_runs_##BITS(const npuq_block *b, npuq_type y, npuq_type x,                          \
+                                               const npuq_quant_params *p)                                             \
+    {                                                                                                                  \
+        quantise_by_row(b, (quantise_spec){NPUQ_BY_RUN, NPUQ_TYPE_FLOAT8_E4M3FN, x, NPUQ_MUL, false, BITS}, p, y);     \
+    }
+QUANTISE_SHIFTED(4)
+QUANTISE_SHIFTED(8)
+
+NOINLINE void quantise_shifted(const npuq_block *b, npuq_type y, npuq_type x, const npuq_quant_params *p)
+{
+    const bool has_4_bits = npuq_is_4_bit_float(y);
+
+    if (p->steps == NPUQ_BY_RUN) {
+        has_4_bits ? quantise_shifted_runs_4(b, y, x, p) : quantise_shifted_runs_8(b, y, x, p);
+    } else {
+        has_4_bits ? quantise_shifted_columns_4(b, y, x, p) : quantise_shifted_columns_8(b, y, x, p);
+    }
 }
 
 NOINLINE void quantise_hifloat8_columns(const npuq_block *b, npuq_type x, npuq_affine_op op, const npuq_quant_params *p)
 {
-    quantise_by_column(b, (quantise_spec){NPUQ_BY_COLUMN, NPUQ_TYPE_HIFLOAT8, x, op, false}, p, NPUQ_TYPE_HIFLOAT8);
+    quantise_by_column(b, (quantise_spec){NPUQ_BY_COLUMN, NPUQ_TYPE_HIFLOAT8, x, op, false, 0}, p, NPUQ_TYPE_HIFLOAT8);
 }
 
 NOINLINE void quantise_hifloat8_rows(const npuq_block *b, npuq_type x, npuq_affine_op op, npuq_steps steps,
                                      const npuq_quant_params *p)
 {
-    quantise_by_row(b, (quantise_spec){steps, NPUQ_TYPE_HIFLOAT8, x, op, p->smooth != NULL}, p, NPUQ_TYPE_HIFLOAT8);
+    quantise_by_row(b, (quantise_spec){steps, NPUQ_TYPE_HIFLOAT8, x, op, p->smooth != NULL, 0}, p, NPUQ_TYPE_HIFLOAT8);
 }
 
 NOINLINE void quantise_small_float(const npuq_block *b, npuq_type y, npuq_type x, npuq_affine_op op,
@@ -450,7 +511,9 @@ NOINLINE void quantise_small_float(const npuq_block *b, npuq_type y, npuq_type x
     const npuq_steps steps = p->steps == NPUQ_BY_RUN ? NPUQ_BY_RUN : NPUQ_BY_ROW;
 
     assert(npuq_is_valid_quant(b, y, x, op, p));
-    if (p->steps <= NPUQ_BY_ROW || p->steps == NPUQ_BY_RUN) {
+    if (p->has_shifts) {
+        quantise_shifted(b, y, x, p);
+    } else if (p->steps <= NPUQ_BY_ROW || p->steps == NPUQ_BY_RUN) {
         is_hifloat8 ? quantise_hifloat8_rows(b, x, op, steps, p) : quantise_small_rows(b, y, x, op, steps, p);
     } else {
         is_hifloat8 ? quantise_hifloat8_columns(b, x, op, p) : quantise_small_columns(b, y, x, op, p);

@@ -109,6 +109,82 @@ INLINE icodes encode_small_float(vchunk t, small_format f, npuq_small_rounding r
     return icodes_of_halves(small_halves(t.v[0], t.v[1], f, rounding), small_halves(t.v[2], t.v[3], f, rounding));
 }
 
+/* ---- products of halves with powers of two, as patterns --------------------------------------------------------- */
+
+/* Constants of a type of x and one of y with a mantissa of one size. */
+typedef struct shift_form {
+    uint16_t least;      /* x's pattern of the exponent 1 */
+    uint16_t drop;       /* mantissa bits that x has, and y has not */
+    uint16_t half;       /* what is added to round, besides the last bit that is kept: half to even; or half away */
+    uint16_t odd;        /* 1, or 0 for half away */
+    uint16_t most;       /* the code of the largest value */
+    uint16_t sign;       /* the bits of a code that the sign sets */
+    int16_t above_0;     /* patterns that become the least subnormal number are above it: of two bits of exponent */
+    int16_t above_least; /* and those that become the next number */
+    bool checks_x;       /* whether shifts are negative, which would make normal numbers of others */
+} shift_form;
+
+INLINE shift_form find_shift_form(npuq_type x, npuq_type y, npuq_small_rounding rounding)
+{
+    const npuq_float_form from = npuq_float_form_of(x);
+    const npuq_float_form to = npuq_float_form_of(y);
+    const uint16_t drop = (uint16_t)(from.mantissa - to.mantissa);
+    const uint16_t least = (uint16_t)(1u << from.mantissa);
+    const bool to_even = rounding == NPUQ_SMALL_RINT;
+    /* The patterns of half the least number, which is 2^-1, and of half the next one. */
+    const int16_t half_least = (int16_t)-least;
+    const int16_t half_next = (int16_t)(least / 2);
+
+    return (shift_form){least,
+                        drop,
+                        (uint16_t)((1u << (drop - 1)) - to_even),
+                        to_even,
+                        npuq_bits_of(y) == 4 ? 7 : (uint16_t)(to.mantissa == 3 ? 0x7E : 0x7B),
+                        (uint16_t)(0 - (1u << (npuq_bits_of(y) - 1))),
+                        (int16_t)(half_least - !to_even),
+                        (int16_t)(half_next - 1),
+                        x == NPUQ_TYPE_FLOAT16 && npuq_bits_of(y) == 8};
+}
+
+/* The codes of a vector. `inexact` gets nonzero lanes where a code of 8 bits may be wrong: of subnormal numbers. One
+ * that is rounded up to the least normal number is right. */
+INLINE vh shifted_codes(vh x, vh shifts, shift_form f, bool has_4_bits, vh *inexact)
+{
+    const vh magnitude = x & 0x7FFF;
+    const vh rounded = magnitude + ((magnitude >> f.drop) & f.odd) - (shifts - f.half);
+    vh is_normal = (vh)((vs)rounded > (int16_t)(f.least + f.half - 1));
+
+    if (f.checks_x) {
+        is_normal &= (vh)((vs)magnitude > (int16_t)(f.least - 1));
+    }
+    vh codes = (rounded >> f.drop) & is_normal;
+
+    if (has_4_bits) {
+        const vs moved = (vs)(magnitude - shifts);
+        const vh subnormal = (vh)(-(moved > f.above_0) - (moved > f.above_least));
+
+        codes = h_upper(codes, subnormal);
+    } else {
+        *inexact |= magnitude & ~is_normal;
+    }
+    return h_lower(codes, (vh){0} + f.most) | ((vh)((vs)x >> 15) & f.sign);
+}
+
+/* Of a chunk of x in the order of memory, as icodes in unpack order. */
+INLINE icodes encode_shifted(const char *x, vh first, vh second, shift_form f, bool has_4_bits, store_check *check)
+{
+    vh inexact = (vh)(first == NPUQ_NO_SHIFT) | (vh)(second == NPUQ_NO_SHIFT);
+    const vh ab = shifted_codes((vh)vector_at(x, 0), first, f, has_4_bits, &inexact);
+    const vh cd = shifted_codes((vh)vector_at(x, 1), second, f, has_4_bits, &inexact);
+    const vu lanes = (vu)(vh)(inexact != 0);
+    const vf nan = (vf)(lanes | lanes << 16); /* all ones in the upper half, or 0 there */
+
+    *check = check_of_floats((vchunk){{nan, nan, nan, nan}});
+    return icodes_of_halves(ab, cd);
+}
+
+/* ---- hifloat8 ---------------------------------------------------------------------------------------------------- */
+
 /* Tables by the size of an exponent. From 16 on, nothing is kept of the mantissa: h_look_up() gives 0.
  * - 64 less half of hifloat8's last place, in units of the last of 7 bits of mantissa
  * - one less than the last places in a power of two
