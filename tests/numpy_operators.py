@@ -29,10 +29,14 @@ def floats(array):
 RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-(2**31), 2**31 - 1), "quint4x2": (-8, 7)}
 
 
+#: The bits of the mantissa, and the bias of the exponent.
+FORMATS = {"float8_e4m3fn": (3, 7), "float8_e5m2": (2, 15), "float4_e2m1": (1, 1), "float4_e1m2": (2, 1)}
+
+
 def small_value(dtype, code):
-    """The value of a code without its sign: of e4m3fn, e5m2, and hifloat8, whose letters stand for bits."""
+    """The value of a code without its sign: of a type above, and hifloat8, whose letters stand for bits."""
     if dtype != "hifloat8":
-        mantissa, bias = (3, 7) if dtype == "float8_e4m3fn" else (2, 15)
+        mantissa, bias = FORMATS[dtype]
         exponent, fraction = divmod(code, 2**mantissa)
         return (fraction + 2**mantissa * (exponent > 0)) * 2.0 ** (max(exponent, 1) - bias - mantissa)
     letters = f"{code:07b}"
@@ -49,28 +53,34 @@ def small_value(dtype, code):
 
 #: Of each type, the code of the largest finite value without its sign.
 SMALL = {"float8_e4m3fn": 0x7E, "float8_e5m2": 0x7B, "hifloat8": 0x6E}
+MX_TYPES = {"float8_e4m3fn": 0x7E, "float8_e5m2": 0x7B, "float4_e2m1": 7, "float4_e1m2": 7}
 
 
 def small_values(dtype):
     """The finite values from 0 on, in their order, and their codes."""
-    codes = [code for code in range(128) if code <= SMALL[dtype] or (dtype == "hifloat8" and code != 0x6F)]
+    most = {**SMALL, **MX_TYPES}[dtype]
+    codes = [code for code in range(128) if code <= most or (dtype == "hifloat8" and code != 0x6F)]
     values = np.array([small_value(dtype, code) for code in codes])
     order = np.argsort(values)
     return values[order], np.array(codes, np.uint8)[order]
 
 
-def to_small(t, dtype):
-    """The nearest code. Of two, the even one of e4m3fn and e5m2, and the larger value of hifloat8. What is beyond the
-    largest value becomes that, and NaN 0. A negative value keeps its sign where it becomes 0, except in hifloat8."""
+def to_small(t, dtype, rounding="rint"):
+    """The nearest code. Of two, the even one, and the larger value of hifloat8 and with "round". "floor": the largest
+    value that is not above t. What is beyond the largest value becomes that, and NaN 0. A negative value keeps its sign
+    where it becomes 0, except in hifloat8."""
     values, codes = small_values(dtype)
     size = np.minimum(np.abs(np.nan_to_num(t.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)), values[-1])
     above = np.searchsorted(values, size)
     below = np.maximum(above - 1, 0)
     middle = (values[below] + values[above]) / 2
-    up = np.where(size == middle, (dtype == "hifloat8") | (codes[above] % 2 == 0), size > middle)
+    is_away = dtype == "hifloat8" or rounding == "round"
+    up = np.where(size == middle, is_away | (codes[above] % 2 == 0), size > middle)
+    if rounding == "floor":
+        up = np.signbit(t) | (size == values[above])
     found = codes[np.where(up, above, below)]
     is_negative = np.signbit(t) & ~np.isnan(t) & ((found != 0) | (dtype != "hifloat8"))
-    return found | (is_negative * 0x80).astype(np.uint8)
+    return found | (is_negative * (8 if MX_TYPES.get(dtype) == 7 else 0x80)).astype(np.uint8)
 
 
 def divided(x, s):
@@ -211,6 +221,60 @@ def dynamic_block_quant_float8(x, row_block, block, min_scale, most, dtype):
         scale = np.where(np.isfinite(scale), np.minimum(scale, divided(one, f4(min_scale))), scale)
     each = np.repeat(np.repeat(scale, lengths[-2], axis=-2), lengths[-1], axis=-1)
     return to_small(divided(values, each), dtype), round_to(scale, "float32")
+
+
+ROUNDINGS = ("rint", "round", "floor")
+
+
+def mx_scales(a, from_float32, is_last_axis, algorithm, small_groups, most, bound, dtype):
+    """The code of the scale, and what elements are multiplied by, for the bits of each largest magnitude."""
+    is_zero = a == 0
+    S, field = a >> 23, None
+    if algorithm == 0:
+        field = S
+        emax = {"float8_e4m3fn": 8, "float8_e5m2": 15, "float4_e2m1": 2, "float4_e1m2": 0}[dtype]
+        S = np.maximum(S.astype(np.int64) - emax, 0)
+    elif algorithm == 2 and most in (0, 6, 7):
+        if not (from_float32 and is_last_axis):
+            a = a + 0x7FFF + (a >> 16 & 1)
+        half = a >> 16
+        field = half >> 7
+        S = np.where(field < 2, 0, ((half + (0x1F if most == 7 else 0x3F) & 0x7F80) // 128).astype(np.int64) - 2)
+    else:
+        c = {"float8_e4m3fn": 0x3B124925, "float8_e5m2": 0x37924925}
+        factor = np.uint32(c[dtype]).view(f4) if algorithm == 1 else f4(1.0 / float(f4(most)))
+        bounded = np.where(is_zero, 0, np.maximum(a, f4(bound).view(np.uint32))).astype(np.uint32)
+        t = (bounded.view(f4) * factor).view(np.uint32)
+        exponent, mantissa = t >> 23, t & 0x7FFFFF
+        goes_up = (exponent > 0) & (exponent < 254) & (mantissa > 0)
+        if algorithm == 1:
+            goes_up |= (exponent == 0) & (mantissa > 0x400000)
+        S = (exponent + goes_up).astype(np.int64)
+    S = np.where(a >= 0x7F800000, 255, S)
+    is_small = is_zero if field is None else [S == 0, field == 0, None][small_groups]
+    R = np.ldexp(np.ones(S.shape, f4), (127 - S).astype(np.int32))
+    return S.astype(np.uint8), R if small_groups == 2 else np.where(is_small, f4(0), R)
+
+
+def dynamic_mx_quant(x, axis, block, rounding, algorithm, small_groups, most, bound, bad_groups, dtype):
+    values = np.ascontiguousarray(floats(x))
+    axis %= x.ndim
+    starts = np.arange(0, x.shape[axis], block)
+    lengths = np.diff(np.append(starts, x.shape[axis]))
+    a = np.maximum.reduceat(values.view(np.uint32) & 0x7FFFFFFF, starts, axis=axis)
+    S, R = mx_scales(a, x.dtype == f4, axis == x.ndim - 1, algorithm, small_groups, most, bound, dtype)
+    p = values * np.repeat(R, lengths, axis=axis)
+    if x.dtype == np.uint16:
+        p = floats(round_to(p, "bfloat16"))
+    of_nan = np.where(np.isnan(values) & np.signbit(values), 0xFF, 0x7F) if bad_groups else 0
+    is_bad = np.repeat(S == 255, lengths, axis=axis)
+    codes = np.where(is_bad, of_nan, to_small(p, dtype, ROUNDINGS[rounding])).astype(np.uint8)
+    if MX_TYPES[dtype] == 7:
+        codes = codes[..., ::2] | codes[..., 1::2] << 4
+    S = np.concatenate([S, np.zeros_like(S.take([0], axis=axis))], axis=axis)[
+        (slice(None),) * axis + (slice(0, (len(starts) + 1) // 2 * 2),)]
+    pairs = S.reshape(*S.shape[:axis], -1, 2, *S.shape[axis + 1:])
+    return codes, np.moveaxis(pairs, axis + 1, -1)
 
 
 def half_towards_zero(t):

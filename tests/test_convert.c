@@ -705,6 +705,49 @@ static unsigned code_at(const uint8_t *y, npuq_ref_dtype dtype, size_t i)
     return is_nibble(dtype) ? npuq_ref_nibble(y, i) : y[i];
 }
 
+/* The library makes the same bytes on every backend, at once and prepared. */
+static void check_mx_by_library(const void *x, npuq_ref_dtype x_dtype, const size_t *shape, int ndim, int axis,
+                                const npuq_ref_mx *o, const uint8_t *y, npuq_ref_dtype y_dtype, const uint8_t *mxscale)
+{
+    const npuq_mx options = {.block = (int32_t)o->block,
+                             .rounding = (int32_t)o->rounding,
+                             .scale_algorithm = o->scale_algorithm,
+                             .small_groups = (int32_t)o->small_groups,
+                             .dst_type_max = o->dst_type_max,
+                             .max_low_bound = o->max_low_bound};
+    const int elements = is_nibble(y_dtype) ? 2 : 1;
+    int64_t extents[NPUQ_MAX_NDIM];
+    uint8_t made[2][1024];
+    npuq_call prepared;
+
+    for (int d = 0; d < ndim; d++) {
+        extents[d] = (int64_t)shape[d];
+    }
+    const npuq_tensor tx = npuq_tensor_contiguous(x, (npuq_dtype)x_dtype, ndim, extents);
+    extents[ndim - 1] /= elements;
+    const npuq_tensor ty = npuq_tensor_contiguous(made[0], (npuq_dtype)y_dtype, ndim, extents);
+    assert_int_equal(npuq_mx_scale_shape(&tx, axis, &options, extents), NPUQ_OK);
+    const npuq_tensor ts = npuq_tensor_contiguous(made[1], NPUQ_FLOAT8_E8M0, ndim + 1, extents);
+    const size_t bytes[2] = {test_count(ndim, ty.shape), test_count(ndim + 1, extents)};
+
+    assert_true(bytes[0] < sizeof made[0] && bytes[1] < sizeof made[1]);
+    FOR_EACH_BACKEND()
+    {
+        for (int way = 0; way < 2; way++) {
+            memset(made, 0xA5, sizeof made);
+            if (way == 0) {
+                assert_int_equal(npuq_dynamic_mx_quant(&tx, axis, &options, &ty, &ts, NULL), NPUQ_OK);
+            } else {
+                assert_int_equal(npuq_prepare_dynamic_mx_quant(&prepared, &tx, axis, &options, &ty, &ts), NPUQ_OK);
+                npuq_call_run(&prepared, 0, SIZE_MAX);
+            }
+            test_same(made[0], y, bytes[0], "y");
+            test_same(made[1], mxscale, bytes[1], "mxscale");
+            assert_true(made[0][bytes[0]] == 0xA5 && made[1][bytes[1]] == 0xA5);
+        }
+    }
+}
+
 /* Each group is in each of the columns, and all are there twice, one after the other. */
 static void check_mx_example(size_t e, size_t columns, bool is_short, bool counts_from_end, bool is_wide)
 {
@@ -736,6 +779,7 @@ static void check_mx_example(size_t e, size_t columns, bool is_short, bool count
     memset(y, 0xA5, sizeof y);
     memset(mxscale, 0xA5, sizeof mxscale);
     npuq_ref_dynamic_mx_quant(x, x_dtype, shape, ndim, axis, &options, y, y_dtype, mxscale);
+    check_mx_by_library(x, x_dtype, shape, ndim, axis, &options, y, y_dtype, mxscale);
     npuq_ref_anti_mx_quant(y, y_dtype, shape, ndim, mxscale, axis, &options, back, F32);
     for (size_t i = 0; i < 2 * pairs * columns * 2; i++) {
         const uint32_t expected = scales[i / 2 / columns % pairs * 2 + i % 2];
@@ -787,6 +831,7 @@ static void test_mx_layout(void **unused)
         x[i] = npuq_ref_to_float16(i / 4 < 32 ? first[i % 4] : last[i % 4]);
     }
     npuq_ref_dynamic_mx_quant(x, F16, shape, 2, 0, &options, y, E2M1, mxscale);
+    check_mx_by_library(x, F16, shape, 2, 0, &options, y, E2M1, mxscale);
     assert_bytes(mxscale, "7D 80 7E 7B 7E 7D 7C 00");
     for (size_t row = 0; row < 32; row++) {
         assert_bytes(y + row * 2, "E6 E7");

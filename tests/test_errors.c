@@ -182,7 +182,7 @@ static void give(call *c, enum slot slot, npuq_dtype dtype, int ndim, const int6
  *   x.at[4]=[16,1]  4 bytes into buffer, with these strides; an input keeps its values
  *   x.empty=1       dimension 1 becomes empty, with null data and senseless strides
  *   ends=[0,0,0,6]  elements of group_index; ends[3]=7; bits[3]=0x80 of words
- *   axis=-2         an option; min_scale by its bits
+ *   axis=-2         an option; of float by its bits
  * A number may be a sum, with powers of two: 2^32+6; "*" is any_number. */
 typedef struct change {
     char name[24], member[24], word[24];
@@ -356,12 +356,13 @@ static bool set_option(call *c, const change *how)
     const int64_t value = how->word[0] ? (int64_t)dtype_of(how->word) : how->numbers[0];
     const uint32_t bits = (uint32_t)value;
 #define SET(option, type) (is(how->name, #option) && (c->option = (type)value, true))
+#define SET_BITS(option)  (is(how->name, #option) && memcpy(&c->option, &bits, sizeof bits))
 
     return SET(axis, int32_t) || SET(div_mode, bool) || SET(quant_mode, npuq_quant_mode) ||
            SET(scale_form, npuq_scale_form) || SET(round_mode, npuq_round_mode) || SET(block, int64_t) ||
-           SET(row_block, int64_t) || SET(y_dtype, npuq_dtype) ||
-           (is(how->name, "min_scale") && memcpy(&c->min_scale, &bits, sizeof bits)) ||
-           (is(how->name, "dst_type_max") && memcpy(&c->dst_type_max, &bits, sizeof bits));
+           SET(row_block, int64_t) || SET(y_dtype, npuq_dtype) || SET(rounding, int32_t) ||
+           SET(scale_algorithm, int32_t) || SET(small_groups, int32_t) || SET(bad_groups, int32_t) ||
+           SET_BITS(min_scale) || SET_BITS(dst_type_max) || SET_BITS(max_low_bound);
 }
 
 static bool apply(call *c, const change *how)
@@ -431,6 +432,13 @@ static void set(call *c, const char *format, ...)
        "block=8 min_scale=0x3F000000 x=f32[3,16] y=u4x8[3,2] scale=f32[3,2]")                                          \
     DO(RECTANGLES, op = TEST_DYNAMIC_BLOCK_QUANT_FLOAT8,                                                               \
        "row_block=2 block=7 x=f16[2,3,16] y=e5m2[2,3,16] scale=f32[2,2,3]")                                            \
+    DO(MX, op = TEST_DYNAMIC_MX_QUANT, "axis=-1 x=f16[3,70] y=e4m3fn[3,70] mxscale=e8m0[3,2,2]")                       \
+    DO(MX_OPTIONS, op = TEST_DYNAMIC_MX_QUANT,                                                                         \
+       "axis=0 block=64 scale_algorithm=1 small_groups=2 max_low_bound=0x3F800000 bad_groups=1 "                       \
+       "x=bf16[65,3] y=e5m2[65,3] mxscale=e8m0[1,3,2]")                                                                \
+    DO(MX_4_BITS, op = TEST_DYNAMIC_MX_QUANT,                                                                          \
+       "axis=1 block=32 rounding=1 scale_algorithm=2 small_groups=1 dst_type_max=0x40E00000 "                          \
+       "x=f32[2,33,6] y=e2m1[2,33,3] mxscale=e8m0[2,1,6,2]")                                                           \
     DO(ANTI, op = TEST_ANTI_QUANT, "x=i8[2,3,16] scale=f32[16] offset=f32[16] y=f16[2,3,16]")                          \
     DO(ANTI_INT4, op = TEST_ANTI_QUANT, "x=u4x8[3,2] scale=bf16[16] offset=bf16[16] y=f32[3,16]")                      \
     DO(ANTI_GROUPS, op = TEST_ANTI_QUANT, "x=i8[6,16] scale=f32[3,16] offset=f32[3,16] y=f16[6,16]")                   \
@@ -502,18 +510,16 @@ static bool memory_is_as_before(void)
     return memcmp(arena_before, arena, ARENA) == 0 && memcmp(buffer_before, buffer, BUFFER) == 0;
 }
 
-/* Runs a call that must fail. The message names the argument; its two halves contain `found` and `expected`. Null for
- * any. */
-static void refused(const call *c, npuq_status status, const char *name, const char *found, const char *expected,
-                    const char *what)
+/* What a call must say that failed with the status `got`. The message names the argument; its two halves contain
+ * `found` and `expected`. Null for any. */
+static void check_refusal(const char *function, npuq_status got, npuq_status status, const char *name,
+                          const char *found, const char *expected, const char *what)
 {
+    const char *message = npuq_last_error();
     char prefix[64];
 
-    remember_memory();
-    const npuq_status got = run(c);
-    const char *message = npuq_last_error();
     log_message(got, message);
-    snprintf(prefix, sizeof prefix, "%s: %s%s", operator_names[c->op], name ? name : "", name ? ": " : "");
+    snprintf(prefix, sizeof prefix, "%s: %s%s", function, name ? name : "", name ? ": " : "");
     const char *second = strstr(message, "; expected ");
     const char *hit = found ? strstr(message, found) : message;
     const struct {
@@ -538,6 +544,14 @@ static void refused(const call *c, npuq_status status, const char *name, const c
                         expected ? expected : "", npuq_status_name(got), message);
         }
     }
+}
+
+/* Runs a call that must fail. */
+static void refused(const call *c, npuq_status status, const char *name, const char *found, const char *expected,
+                    const char *what)
+{
+    remember_memory();
+    check_refusal(operator_names[c->op], run(c), status, name, found, expected, what);
 }
 
 static void accepted(const call *c, const char *what)
@@ -647,6 +661,7 @@ static const char *dtypes_of(const call *c, enum slot slot)
     case BIAS: return c->op == TEST_DEQUANT ? FLOATS "i32 " : " i32 ";
     case WORDS: return " i64 u64 ";
     case GROUP_INDEX: return " i32 i64 ";
+    case MXSCALE: return " e8m0 ";
     case Y:
         switch (c->op) {
         case TEST_TRANS_QUANT_PARAM: return " i64 u64 ";
@@ -655,6 +670,7 @@ static const char *dtypes_of(const call *c, enum slot slot)
         case TEST_DEQUANT: return FLOATS;
         case TEST_DYNAMIC_QUANT_FLOAT8:
         case TEST_DYNAMIC_BLOCK_QUANT_FLOAT8: return " e4m3fn e5m2 hif8 ";
+        case TEST_DYNAMIC_MX_QUANT: return " e4m3fn e5m2 e2m1 e1m2 ";
         case TEST_QUANTIZE: return c->div_mode ? " i8 u8 i32 e4m3fn e5m2 hif8 " : " i8 u4x8 e4m3fn e5m2 hif8 ";
         default: return symmetric ? " i8 u4x8 u8 " : " i8 u4x8 ";
         }
@@ -1181,6 +1197,55 @@ static const table_row table[] = {
     ROW(RECTANGLES, "dst_type_max=0x41700000", ARGUMENT, "dst_type_max", "another", "0, as y is FLOAT8_E5M2"),
     ROW(RECTANGLES, "y=hif8[2,3,16] dst_type_max=0x41800000", ARGUMENT, "dst_type_max", "another", "224 or 32768"),
     ROW(RECTANGLES, "y=hif8[2,3,16] dst_type_max=0xFFC00000", ARGUMENT, "dst_type_max", "another", "0, 15, 56"),
+    /* dynamic_mx_quant */
+    ROW(MX, "axis=2", AXIS, "axis", "2", "-2 to 1, as x has 2 dimensions"),
+    ROW(MX, "axis=-3", AXIS, "axis", "-3", "-2 to 1"),
+    ROW(MX_4_BITS, "axis=2147483647", AXIS, "axis", "2147483647", "-3 to 2"),
+    ROW(MX, "axis=-2147483648", AXIS, "axis", "-2147483648", "-2 to 1"),
+    ROW(MX, "x=[210] y=[210] mxscale=[4,2] axis=1", AXIS, "axis", "1", "-1 to 0, as x has 1 dimension"),
+    ROW(MX, "block=48", ARGUMENT, "options.block", "48", "a multiple of 32 up to 1024, or 0 for 32"),
+    ROW(MX, "block=-32", ARGUMENT, "options.block", "-32", "a multiple of 32"),
+    ROW(MX_OPTIONS, "block=1056", ARGUMENT, "options.block", "1056", "1024"),
+    ROW(MX_4_BITS, "block=-2147483648", ARGUMENT, "options.block", "-2147483648", "1024"),
+    ROW(MX_4_BITS, "rounding=3", ARGUMENT, "options.rounding", "3", "0 to 2"),
+    ROW(MX_4_BITS, "rounding=-1", ARGUMENT, "options.rounding", "-1", "0 to 2"),
+    ROW(MX, "rounding=1", ARGUMENT, "options.rounding", "1 (round)", "0 (rint), as y is FLOAT8_E4M3FN"),
+    ROW(MX_OPTIONS, "rounding=2", ARGUMENT, "options.rounding", "2 (floor)", "0 (rint), as y is FLOAT8_E5M2"),
+    ROW(MX, "scale_algorithm=3", ARGUMENT, "options.scale_algorithm", "3", "0 to 2"),
+    ROW(MX, "scale_algorithm=-1", ARGUMENT, "options.scale_algorithm", "-1", "0 to 2"),
+    ROW(MX, "scale_algorithm=2", ARGUMENT, "options.scale_algorithm", "2", "0 or 1, as y is FLOAT8_E4M3FN"),
+    ROW(MX_4_BITS, "scale_algorithm=1", ARGUMENT, "options.scale_algorithm", "1", "0 or 2, as y is FLOAT4_E2M1"),
+    ROW(MX_4_BITS, "y=e1m2 scale_algorithm=1", ARGUMENT, "options.scale_algorithm", "1", "0, as y is FLOAT4_E1M2"),
+    ROW(MX_4_BITS, "y=e1m2", ARGUMENT, "options.scale_algorithm", "2", "0, as y is FLOAT4_E1M2"),
+    ROW(MX, "small_groups=3", ARGUMENT, "options.small_groups", "3", "0 to 2"),
+    ROW(MX, "small_groups=-1", ARGUMENT, "options.small_groups", "-1", "0 to 2"),
+    ROW(MX, "bad_groups=2", ARGUMENT, "options.bad_groups", "2", "0 to 1"),
+    ROW(MX, "bad_groups=-1", ARGUMENT, "options.bad_groups", "-1", "0 to 1"),
+    ROW(MX_4_BITS, "bad_groups=1", ARGUMENT, "options.bad_groups", "1 (NaN)", "FLOAT4_E2M1, which has no NaN"),
+    ROW(MX_4_BITS, "dst_type_max=0x40BFFFFF", ARGUMENT, "options.dst_type_max", "another", "0, or 6 to 12"),
+    ROW(MX_4_BITS, "dst_type_max=0x41400001", ARGUMENT, "options.dst_type_max", "another", "0, or 6 to 12"),
+    ROW(MX_4_BITS, "dst_type_max=0xC0E00000", ARGUMENT, "options.dst_type_max", "another", "0, or 6 to 12"),
+    ROW(MX_4_BITS, "dst_type_max=0x7FC00000", ARGUMENT, "options.dst_type_max", "another", "0, or 6 to 12"),
+    ROW(MX, "dst_type_max=1", ARGUMENT, "options.dst_type_max", "another", "0, or 6 to 12"), /* has no effect here */
+    ROW(MX_OPTIONS, "max_low_bound=0xBF800000", ARGUMENT, "options.max_low_bound", "-1", "finite"),
+    ROW(MX_OPTIONS, "max_low_bound=0x7F800000", ARGUMENT, "options.max_low_bound", "inf", "finite"),
+    ROW(MX_OPTIONS, "max_low_bound=0xFFC00000", ARGUMENT, "options.max_low_bound", "nan", "finite"),
+    ROW(MX, "max_low_bound=1", ARGUMENT, "options.max_low_bound", "another", "0, as options.scale_algorithm is 0"),
+    ROW(MX_4_BITS, "max_low_bound=1", ARGUMENT, "options.max_low_bound", "another",
+        "0, as options.scale_algorithm is 2"),
+    ROW(MX, "mxscale=[3,4]", SHAPE, "mxscale", "2 dim", "3 (the shape of x, its axis in pairs of groups, and 2)"),
+    ROW(MX, "mxscale=[3,3,1]", SHAPE, "mxscale", "dimension 1 is 3", "2 (the shape of x, its axis in pairs"),
+    ROW(MX, "block=64", SHAPE, "mxscale", "dimension 1 is 2", "1"),
+    ROW(MX, "axis=0", SHAPE, "mxscale", "dimension 0 is 3", "1"),
+    ROW(MX_4_BITS, "axis=2", SHAPE, "mxscale", "dimension 1 is 1", "33"),
+    ROW(MX_4_BITS, "mxscale=[2,1,3,2]", SHAPE, "mxscale", "3", "6"), /* scales for values, not for bytes */
+    ROW(MX_4_BITS, "x=[2,33,5] mxscale=[2,1,5,2]", SHAPE, "x", "5", "a multiple of 2"),
+    ROW(MX_4_BITS, "x=[33,5] y=e1m2[33,2] scale_algorithm=0 axis=0 mxscale=[1,5,2]", SHAPE, "x", "5", "FLOAT4_E1M2"),
+    ROW(MX_4_BITS, "y=[2,33,6]", SHAPE, "y", "6", "3"),
+    ROW(MX, "x=[1,1,1,1,1,1,3,70]", SHAPE, "x", "8 dimensions", "1 to 7"),
+    ROW(MX, "y=[1,1,1,1,1,1,3,70]", SHAPE, "y", "8 dimensions", NULL),
+    TOO_LARGE(MX, "x=[2,2^62,16] x.strides=[0,0,0] y=[2,2^62,16] mxscale=[2,2^62,1,2]", "x"),
+    TOO_LARGE(MX, "x=[2,2^56,16] x.strides=[0,0,1] y=[2,2^56,16] mxscale=[2,2^56,1,2]", "y"),
     /* anti_quant */
     ROW(ANTI, "scale=[2] offset=[2]", SHAPE, "scale", "2", "1 or 16"),
     ROW(ANTI, "scale=[0] offset=[0]", SHAPE, "scale", "0", "1 or 16"),
@@ -1524,6 +1589,10 @@ static const struct {
     {SUMS, "x=[1,16] activation_scale=[1] y=[1,16]", "x=[16] activation_scale.ndim=0 y=[16]"},
     /* of a column, the stride of the last dimension is not looked at */
     {SUMS, "", "activation_scale=[2,3,1] activation_scale.strides[2]=*"},
+    /* each row's x, y and scales side by side: 140 + 70 + 4 bytes; pairs apart */
+    {MX, "", "x.at[0]=[108,1] y.at[140]=[216,1] mxscale.at[210]=[216,2,1]"},
+    {MX_4_BITS, "", "mxscale.at[0]=[30,*,2,15]"},
+    {MX_OPTIONS, "", "mxscale.at[512]=[*,-3,-70]"},
     {TOKENS, "", "scale=[2,3,1] scale.strides[2]=* offset=[2,3,1] offset.strides[2]=*"},
     {SYMMETRIC_TOKENS_APPLY, "", "min=[2,3,1] max=[2,3,1]"},
     {TOKEN_RANGES, "", "min=[2,3,1] max=[2,3,1]"},
@@ -1557,6 +1626,9 @@ static const struct {
     /* multiplying, any axis but -2 is the last */
     {MULTIPLY_INT4, "", "axis=0|axis=1|axis=2|axis=99|axis=2147483647"},
     {MULTIPLY_INT4, "x=f16[16] y=u4x8[2]", "axis=0|axis=1|axis=2|axis=99|axis=2147483647"},
+    /* microscaling: an axis from either end, the default block, and options that have no effect */
+    {MX, "", "axis=1|block=32|dst_type_max=0x40E00000|max_low_bound=0x80000000"},
+    {MX_4_BITS, "dst_type_max=0", "axis=-2|dst_type_max=0x40C00000|dst_type_max=0x80000000"},
 };
 
 static void table_of_same_calls(void)
@@ -1734,13 +1806,15 @@ static void eight_dimensions(void)
         call c = base_call(base);
         const bool as_x = test_takes_ranges_only(c.op) || test_has_option(c.op, OPTION_BLOCK);
         const int row_ndim = as_x ? NPUQ_MAX_NDIM : NPUQ_MAX_NDIM - 1;
+        const int most = test_arguments[c.op][X].most_ndim;
         if (base == MULTIPLY || base == ANTI_GROUPS || c.op == TEST_GROUP_QUANT || c.op == TEST_TRANS_QUANT_PARAM) {
             continue; /* not of any rank */
         }
-        c.axis = -1;
+        c.axis = c.axis < 0 || !test_has(c.op, X) ? c.axis : c.axis - c.tensors[X].ndim;
         const outcome expected = plain_outcome(&c);
-        prepend(&c.tensors[X], NPUQ_MAX_NDIM);
-        prepend(&c.tensors[Y], NPUQ_MAX_NDIM);
+        prepend(&c.tensors[X], most);
+        prepend(&c.tensors[Y], most);
+        prepend(&c.tensors[MXSCALE], NPUQ_MAX_NDIM);
         for (size_t i = 0; i < COUNT(by_row); i++) {
             if (c.op != TEST_ANTI_QUANT && c.quant_mode == NPUQ_PER_TOKEN) {
                 prepend(&c.tensors[by_row[i]], row_ndim);
@@ -1761,7 +1835,7 @@ static void negative_strides(void)
 
         for (enum slot slot = 0; slot < SLOTS; slot++) {
             npuq_tensor *t = &c.tensors[slot];
-            int64_t strides[3] = {0};
+            int64_t strides[NPUQ_MAX_NDIM] = {0};
             size_t offset = 0;
 
             for (int d = 0; d < t->ndim; d++) {
@@ -1775,6 +1849,80 @@ static void negative_strides(void)
         }
         gives(&c, &expected, "negative strides");
     }
+}
+
+/* ---- npuq_mx ---------------------------------------------------------------------------------------------------- */
+
+#define SHAPE_REFUSED(x, axis, options, shape, status, name, found, expected)                                          \
+    check_refusal("mx_scale_shape", npuq_mx_scale_shape(x, axis, options, shape), NPUQ_ERROR_##status, name, found,    \
+                  expected, "")
+
+static void mx_scale_shapes(void)
+{
+    const npuq_mx bad_block = {.block = 33};
+    const npuq_mx bad_reserve = {.reserved = {[8] = -5}};
+    const int64_t none[NPUQ_MAX_NDIM] = {7, 7, 7, 7, 7, 7, 7, 7};
+    int64_t shape[NPUQ_MAX_NDIM] = {7, 7, 7, 7, 7, 7, 7, 7};
+    npuq_tensor x = {.data = NULL, .dtype = (npuq_dtype)99, .ndim = 2, .shape = {3, 70}};
+
+    SHAPE_REFUSED(NULL, 0, NULL, shape, NULL, "x", "null", "a tensor");
+    SHAPE_REFUSED(&x, 0, NULL, NULL, NULL, "shape", "null", "room for the extents");
+    SHAPE_REFUSED(&x, 2, NULL, shape, AXIS, "axis", "2", "-2 to 1, as x has 2 dimensions");
+    SHAPE_REFUSED(&x, -3, NULL, shape, AXIS, "axis", "-3", "-2 to 1");
+    SHAPE_REFUSED(&x, 0, &bad_block, shape, ARGUMENT, "options.block", "33", "a multiple of 32");
+    SHAPE_REFUSED(&x, 0, &bad_reserve, shape, ARGUMENT, "options.reserved", "element 8 is -5", "0");
+    x.shape[1] = -1;
+    SHAPE_REFUSED(&x, 0, NULL, shape, SHAPE, "x", "dimension 1 is -1", "0 or more");
+    for (int32_t ndim = -1; ndim <= 8; ndim += ndim == 0 ? 8 : 1) {
+        x.ndim = ndim;
+        SHAPE_REFUSED(&x, 0, NULL, shape, SHAPE, "x", number(ndim), "1 to 7");
+    }
+    assert_memory_equal(shape, none, sizeof shape);
+    FOR_EACH_BASE()
+    {
+        const call c = base_call(base);
+        const npuq_mx options = {.block = (int32_t)c.block};
+        const npuq_tensor *mxscale = &c.tensors[MXSCALE];
+
+        if (test_has(c.op, MXSCALE)) {
+            x = (npuq_tensor){.dtype = (npuq_dtype)99, .ndim = c.tensors[X].ndim, .strides = {INT64_MAX, INT64_MIN}};
+            memcpy(x.shape, c.tensors[X].shape, sizeof x.shape);
+            assert_int_equal(npuq_mx_scale_shape(&x, c.axis, &options, shape), NPUQ_OK);
+            assert_memory_equal(shape, mxscale->shape, (size_t)mxscale->ndim * sizeof shape[0]);
+        }
+    }
+}
+
+static void mx_options(void)
+{
+    call c = base_call(MX);
+    const outcome expected = plain_outcome(&c);
+    const npuq_tensor *t = c.tensors;
+    npuq_mx options = {0};
+    npuq_call prepared;
+
+    spoil_outputs(&c);
+    assert_int_equal(npuq_dynamic_mx_quant(&t[X], -1, NULL, &t[Y], &t[MXSCALE], NULL), NPUQ_OK);
+    const outcome direct = outputs_of(&c);
+    spoil_outputs(&c);
+    assert_int_equal(npuq_prepare_dynamic_mx_quant(&prepared, &t[X], -1, NULL, &t[Y], &t[MXSCALE]), NPUQ_OK);
+    npuq_call_run(&prepared, 0, SIZE_MAX);
+    const outcome later = outputs_of(&c);
+    assert_memory_equal(direct.bytes, expected.bytes, sizeof expected.bytes);
+    assert_memory_equal(later.bytes, expected.bytes, sizeof expected.bytes);
+    remember_memory();
+    for (size_t i = 0; i < COUNT(options.reserved); i++) {
+        char found[32];
+
+        options = (npuq_mx){0};
+        options.reserved[i] = 1;
+        snprintf(found, sizeof found, "element %zu is 1", i);
+        check_refusal("dynamic_mx_quant", npuq_dynamic_mx_quant(&t[X], -1, &options, &t[Y], &t[MXSCALE], NULL),
+                      NPUQ_ERROR_ARGUMENT, "options.reserved", found, "0", "reserved");
+        assert_int_equal(npuq_prepare_dynamic_mx_quant(&prepared, &t[X], -1, &options, &t[Y], &t[MXSCALE]),
+                         NPUQ_ERROR_ARGUMENT);
+    }
+    assert_true(memory_is_as_before());
 }
 
 static void same_view(npuq_tensor got, const void *data, npuq_dtype dtype, int ndim, int64_t stride0)
@@ -1973,8 +2121,9 @@ static void versions(void)
 TESTS(bases_are_valid, null_arguments, dtype_sizes_and_names, dtypes, ranks, extents, misaligned_and_repeated_data,
       strides_beyond_the_address_space, outputs_overlapping_themselves, outputs_next_to_arguments, table_of_rules,
       exact_overlaps, random_overlaps, table_of_same_calls, expanded_inputs, empty_calls, words_that_cannot_be,
-      bits_of_words_not_looked_at, eight_dimensions, negative_strides, vectors_and_matrices, last_error_is_per_thread,
-      long_lines_are_cut, status_names, backends, contiguous_views, versions)
+      bits_of_words_not_looked_at, eight_dimensions, negative_strides, mx_scale_shapes, mx_options,
+      vectors_and_matrices, last_error_is_per_thread, long_lines_are_cut, status_names, backends, contiguous_views,
+      versions)
 
 /* Fails if a call was not as it should be; the calls after it have been tried all the same. */
 static void run_one(void **state)
