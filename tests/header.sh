@@ -117,9 +117,10 @@ names() {
     tr '\n' ' ' <"$include/npuquant/npuquant.h" | grep -o -E "$1" | sed 's/(.*//; s/.*npuq_//' | sort
 }
 
-# The list of functions is the header's: functions with an executor, and others that compute.
+# The list of functions is the header's: functions with an executor, and others that compute. One that fills an array
+# with extents computes no tensor.
 names 'npuq_[a-z0-9_]+\([^();]*npuq_executor \*executor\);' >"$work/WITH"
-names 'npuq_status npuq_[a-z0-9_]+\(const npuq_tensor[^();]*\);' | comm -23 - "$work/WITH" >"$work/WITHOUT"
+names 'npuq_status npuq_[a-z0-9_]+\(const npuq_tensor[^][();]*\);' | comm -23 - "$work/WITH" >"$work/WITHOUT"
 for executor in WITH WITHOUT; do
     sed -n "s/^    DO(\([a-z0-9_]*\), [A-Z0-9_]*, $executor).*/\1/p" "$(dirname "$0")/../src/operators.def" |
         sort >"$work/listed"

@@ -43,6 +43,7 @@ ERRORS = {
     "dynamic_quant_symmetric_apply": "operators/dynamic_quant.md",
     "dynamic_quant_float8": "operators/dynamic_quant.md",
     "dynamic_block_quant_float8": "operators/dynamic_block_quant.md",
+    "mx_scale_shape": "operators/dynamic_mx_quant.md",
 }
 
 BLOCK = re.compile(r"^```(pycon|console|python|c)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
@@ -329,7 +330,7 @@ class Names(unittest.TestCase):
     Pages may define names in their own blocks."""
 
     NOT_IN_FILES = {
-        *("OMP_TOOL_LIBRARIES", "OPENBLAS_NUM_THREADS", "PYTHONHOME", "__bf16", "get_device_module",
+        *("OMP_TOOL_LIBRARIES", "OPENBLAS_NUM_THREADS", "PYTHONHOME", "__bf16", "get_device_module", "to_mx",
           "ggml_gallocr_alloc_graph", "init_process_group", "npu_anti_mx_quant", "quantize_per_channel"),  # of others
         *("offset_rows", "scale_blocks", "scale_rows"),  # made of parts; the class Fields has them
     }

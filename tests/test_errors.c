@@ -1229,7 +1229,7 @@ static const table_row table[] = {
     ROW(MX, "dst_type_max=1", ARGUMENT, "options.dst_type_max", "another", "0, or 6 to 12"), /* has no effect here */
     ROW(MX_OPTIONS, "max_low_bound=0xBF800000", ARGUMENT, "options.max_low_bound", "-1", "finite"),
     ROW(MX_OPTIONS, "max_low_bound=0x7F800000", ARGUMENT, "options.max_low_bound", "inf", "finite"),
-    ROW(MX_OPTIONS, "max_low_bound=0xFFC00000", ARGUMENT, "options.max_low_bound", "nan", "finite"),
+    ROW(MX_OPTIONS, "max_low_bound=0x7FC00000", ARGUMENT, "options.max_low_bound", "nan", "finite"),
     ROW(MX, "max_low_bound=1", ARGUMENT, "options.max_low_bound", "another", "0, as options.scale_algorithm is 0"),
     ROW(MX_4_BITS, "max_low_bound=1", ARGUMENT, "options.max_low_bound", "another",
         "0, as options.scale_algorithm is 2"),

@@ -50,13 +50,14 @@ def quantise(x, axis, options, dtype):
     assert status == 0, library.npuq_last_error()
     y = np.full((*x.shape[:-1], x.shape[-1] // (2 if MX_TYPES[dtype] == 7 else 1)), 0xA5, np.uint8)
     mxscale = np.full(shape[:x.ndim + 1], 0xA5, np.uint8)
-    status = library.npuq_dynamic_mx_quant(ctypes.byref(view), axis, ctypes.byref(given), ctypes.byref(tensor(y, dtype)),
-                                           ctypes.byref(tensor(mxscale, "float8_e8m0")), None)
+    results = [ctypes.byref(tensor(y, dtype)), ctypes.byref(tensor(mxscale, "float8_e8m0"))]
+    status = library.npuq_dynamic_mx_quant(ctypes.byref(view), axis, ctypes.byref(given), *results, None)
     assert status == 0, library.npuq_last_error()
     return y, mxscale
 
 
-def compare(x, axis, options, dtype, expected):
+def check(x, axis, options, dtype):
+    expected = dynamic_mx_quant(x, axis, options[0] or 32, *options[1:], dtype)
     for backend in BACKENDS:
         library.npuq_set_backend(backend)
         for name, got, wanted in zip(("y", "mxscale"), quantise(x, axis, options, dtype), expected):
@@ -77,8 +78,8 @@ def float32_boundaries():
     return (np.arange(256)[:, None] << 23 | mantissas).ravel().astype(np.uint32).view(f4)
 
 
-MAXIMA = {"bfloat16": np.arange(0x8000, dtype=np.uint16), "float16": np.arange(0x8000, dtype=np.uint16).view(np.float16),
-          "float32": float32_boundaries()}
+HALVES = np.arange(0x8000, dtype=np.uint16)
+MAXIMA = {"bfloat16": HALVES, "float16": HALVES.view(np.float16), "float32": float32_boundaries()}
 
 
 def groups_of(largest):
@@ -107,12 +108,7 @@ def check_maxima(name, is_last_axis, options, dtype):
         axis = -1
     else:  # short ones, whose columns are vectors
         x, axis = np.ascontiguousarray(groups.T), 0
-    compare(x, axis, options, dtype, expected_of(x, axis, options, dtype))
-
-
-def expected_of(x, axis, options, dtype):
-    block, *others = options
-    return dynamic_mx_quant(x, axis, block or 32, *others[:3], *others[3:], dtype)
+    check(x, axis, options, dtype)
 
 
 def every_maximum():
@@ -163,7 +159,7 @@ def random_calls(count):
                    int(rng.integers(3)), float(f4(rng.choice([0, 6, 7, rng.uniform(6, 12)]))), bound,
                    int(rng.integers(2)) if has_8_bits else 0)
         x = random_values(tuple(map(int, shape)), str(rng.choice(["f4", "f2", "u2"])))
-        compare(x, axis, options, dtype, expected_of(x, axis, options, dtype))
+        check(x, axis, options, dtype)
     return count
 
 

@@ -672,7 +672,7 @@ NPUQ_API npuq_status npuq_dynamic_block_quant_float8(const npuq_tensor *x, int64
 
 /** @} */
 
-/** @defgroup api_mx dynamic_mx_quant
+/** @defgroup api_dynamic_mx_quant dynamic_mx_quant
  *  Microscaling (MX): groups of elements along an axis that share a power of two as their scale.
  *  @{ */
 
