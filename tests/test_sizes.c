@@ -78,7 +78,7 @@ enum {
     OPTIONAL = 1,   /* with its optional inputs besides groups */
     LAST_TYPES = 2, /* of each row; else the first, and float16 for floats */
     PREPARED = 4,
-    WHOLE = 8, /* per tensor, or with one block in a row */
+    WHOLE = 8, /* per tensor, with one block in a row, or in groups along the first axis */
 };
 
 /* A call of a period, with the memory of its tensors, and the same call of many periods. */
@@ -153,7 +153,8 @@ static void run(const big *b)
         return;
     }
     assert_int_equal(test_call_prepare(&prepared, c), NPUQ_OK);
-    if (!test_is_output(c->op, SCALE) && !test_is_output(c->op, MIN)) { /* units are not whole rows */
+    if (!test_is_output(c->op, SCALE) && !test_is_output(c->op, MIN) &&
+        !test_is_output(c->op, MXSCALE)) { /* units are not whole rows */
         assert_true(npuq_call_units(&prepared) >= test_count(b->facts[1].ndim, b->facts[1].shape) / 4096);
     }
     npuq_call_run(&prepared, 0, SIZE_MAX);
@@ -163,16 +164,20 @@ static void run(const big *b)
 static void check_operator(enum test_operator op, unsigned how, int ndim, const int64_t *period, const int64_t *shape)
 {
     const bool per_tensor = how & WHOLE && test_has_option(op, OPTION_QUANT_MODE);
+    const bool of_groups = test_has(op, MXSCALE);
+    const int axis = of_groups && how & WHOLE ? 0 : ndim - 1;
     const test_call c = {.op = op,
-                         .axis = -1,
+                         .axis = axis - ndim,
                          .quant_mode = per_tensor ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN,
                          .row_block = period[0] < 128 ? period[0] : 128,
-                         .block = how & WHOLE ? shape[ndim - 1] : PERIOD,
+                         .block = of_groups     ? 32
+                                  : how & WHOLE ? shape[ndim - 1]
+                                                : PERIOD,
                          .executor = op % 4 == 0 && !(how & WHOLE) ? NULL : &test_shuffled_executor};
     const int64_t groups = test_needs_groups(op) ? 2 : 0;
     big b = {how,
-             {{ndim, period, per_tensor, ndim - 1, c.block, groups, c.row_block},
-              {ndim, shape, per_tensor, ndim - 1, c.block, groups, c.row_block}},
+             {{ndim, period, per_tensor, axis, c.block, groups, c.row_block},
+              {ndim, shape, per_tensor, axis, c.block, groups, c.row_block}},
              {c, c},
              {{{0}}}};
     void *elements[SLOTS] = {NULL};
