@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Microscaling against NumPy, in every bit and on every backend: each bfloat16 and each float16 as the largest magnitude
-of a group, float32 beside each boundary of an algorithm with each exponent, and random calls.
+"""Microscaling against NumPy, in every bit and on every backend: each bfloat16 and each float16 as a group's largest
+magnitude, float32 beside each boundary of an algorithm with each exponent, and random calls.
 
 usage: test_mx.py LIBRARY
 NPUQ_TEST_SEED repeats a run. NPUQ_TEST_SHARE=N tries the Nth part.
