@@ -714,7 +714,8 @@ static void check_mx_by_library(const void *x, npuq_ref_dtype x_dtype, const siz
                              .scale_algorithm = o->scale_algorithm,
                              .small_groups = (int32_t)o->small_groups,
                              .dst_type_max = o->dst_type_max,
-                             .max_low_bound = o->max_low_bound};
+                             .max_low_bound = o->max_low_bound,
+                             .bad_groups = o->bad_is_nan};
     const int elements = is_nibble(y_dtype) ? 2 : 1;
     int64_t extents[NPUQ_MAX_NDIM];
     uint8_t made[2][1024];
@@ -837,6 +838,43 @@ static void test_mx_layout(void **unused)
         assert_bytes(y + row * 2, "E6 E7");
     }
     assert_bytes(y + 64, "66 0E");
+}
+
+/* Every element becomes NaN, with a sign where it is a NaN that has one. The next group is finite. */
+static void test_mx_bad_groups(void **unused)
+{
+    enum { ROWS = 2, N = 64 };
+    static const struct {
+        npuq_ref_dtype dtype;
+        uint32_t infinity, sign, one;
+    } types[] = {
+        {F32, 0x7F800000u, 0x80000000u, 0x3F800000u}, {F16, 0x7C00, 0x8000, 0x3C00}, {BF16, 0x7F80, 0x8000, 0x3F80}};
+    static const uint8_t firsts[] = {0x7F, 0x7F, 0x7F, 0xFF, 0x7F};
+    const npuq_ref_mx options = {.bad_is_nan = true};
+    uint32_t x[ROWS * N];
+    uint8_t y[ROWS * N];
+    uint8_t mxscale[ROWS * 2];
+
+    (void)unused;
+    for (size_t way = 0; way < 2 * COUNT(types); way++) {
+        const uint32_t infinity = types[way / 2].infinity;
+        const uint32_t sign = types[way / 2].sign;
+        const uint32_t specials[] = {infinity, infinity | sign, infinity + 1, (infinity + 1) | sign};
+        const size_t shape[] = {way % 2 ? N : ROWS, way % 2 ? ROWS : N};
+        const size_t step = way % 2 ? ROWS : 1;
+
+        for (size_t i = 0; i < COUNT(x); i++) {
+            const size_t at = i / step % N;
+            put_pattern(x, types[way / 2].dtype, i, at < COUNT(specials) ? specials[at] : types[way / 2].one);
+        }
+        npuq_ref_dynamic_mx_quant(x, types[way / 2].dtype, shape, 2, way % 2 ? 0 : 1, &options, y, E4M3, mxscale);
+        check_mx_by_library(x, types[way / 2].dtype, shape, 2, way % 2 ? 0 : 1, &options, y, E4M3, mxscale);
+        assert_bytes(mxscale, "FF 77 FF 77");
+        for (size_t i = 0; i < COUNT(y); i++) {
+            const size_t at = i / step % N;
+            assert_int_equal(y[i], at >= N / 2 ? 0x78 : firsts[at < 4 ? at : 4]);
+        }
+    }
 }
 
 /* Of a double, the nearest value, or that towards zero, with so many significant bits, in units of at least 2^least. */
@@ -1080,15 +1118,15 @@ static void test_small_quantize(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_float16),        cmocka_unit_test(test_bfloat16),
-        cmocka_unit_test(test_saturate),       cmocka_unit_test(test_quotients),
-        cmocka_unit_test(test_halves),         cmocka_unit_test(test_words),
-        cmocka_unit_test(test_ranges),         cmocka_unit_test(test_small_values),
-        cmocka_unit_test(test_small_codes),    cmocka_unit_test(test_small_examples),
-        cmocka_unit_test(test_small_rows),     cmocka_unit_test(test_small_blocks),
-        cmocka_unit_test(test_mx_examples),    cmocka_unit_test(test_mx_layout),
-        cmocka_unit_test(test_mx_maxima),      cmocka_unit_test(test_anti_mx),
-        cmocka_unit_test(test_small_quantize),
+        cmocka_unit_test(test_float16),       cmocka_unit_test(test_bfloat16),
+        cmocka_unit_test(test_saturate),      cmocka_unit_test(test_quotients),
+        cmocka_unit_test(test_halves),        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_ranges),        cmocka_unit_test(test_small_values),
+        cmocka_unit_test(test_small_codes),   cmocka_unit_test(test_small_examples),
+        cmocka_unit_test(test_small_rows),    cmocka_unit_test(test_small_blocks),
+        cmocka_unit_test(test_mx_examples),   cmocka_unit_test(test_mx_layout),
+        cmocka_unit_test(test_mx_bad_groups), cmocka_unit_test(test_mx_maxima),
+        cmocka_unit_test(test_anti_mx),       cmocka_unit_test(test_small_quantize),
     };
     test_seed();
     list_values();
