@@ -29,6 +29,7 @@ _Static_assert(NPUQ_MAX_NDIM == 8, "extents of npuq_tensor");
     _Static_assert(_Generic(&((structure *)0)->member, type * : 1, default : 0), "type of " #structure "." #member)
 
 typedef int64_t extents[8];
+typedef int32_t reserve[9];
 typedef uint64_t words[128];
 typedef void *pointer;
 typedef void (*task)(void *, size_t, size_t);
@@ -46,6 +47,16 @@ MEMBER(npuq_tensor, extents, strides, 80);
 SIZE(npuq_executor, 2 * sizeof(void *));
 MEMBER(npuq_executor, parallel_for, parallel_for, 0);
 MEMBER(npuq_executor, pointer, context, sizeof(void *));
+
+SIZE(npuq_mx, 64);
+MEMBER(npuq_mx, int32_t, block, 0);
+MEMBER(npuq_mx, int32_t, rounding, 4);
+MEMBER(npuq_mx, int32_t, scale_algorithm, 8);
+MEMBER(npuq_mx, int32_t, small_groups, 12);
+MEMBER(npuq_mx, float, dst_type_max, 16);
+MEMBER(npuq_mx, float, max_low_bound, 20);
+MEMBER(npuq_mx, int32_t, bad_groups, 24);
+MEMBER(npuq_mx, reserve, reserved, 28);
 
 SIZE(npuq_call, 1024);
 MEMBER(npuq_call, words, opaque, 0);
@@ -123,6 +134,15 @@ ENUMERATION(npuq_round_mode)
     switch (value) {
         IS(NPUQ_ROUND_TRUNCATE, 0);
         IS(NPUQ_ROUND_NEAREST, 1);
+    }
+}
+
+ENUMERATION(npuq_mx_rounding)
+{
+    switch (value) {
+        IS(NPUQ_MX_RINT, 0);
+        IS(NPUQ_MX_ROUND, 1);
+        IS(NPUQ_MX_FLOOR, 2);
     }
 }
 
