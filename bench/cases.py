@@ -55,6 +55,7 @@ KINDS = [
     Kind("dynamic_quant_float8/token", ("plain",), _SMALL, 1, (), {"multiplications": 3}, {}),
     Kind("dynamic_block_quant/block32", ("plain",), _QUANTISED, 0, (), _PRODUCT, {}),
     Kind("dynamic_block_quant/block128", ("plain",), _QUANTISED, 0, (), _PRODUCT, {}),
+    Kind("dynamic_block_quant_float8/block128", ("plain",), _SMALL, 0, (), {"multiplications": 3}, {}),
     Kind("anti_quant/mul", _BOTH, _FROM_WEIGHTS, 0.0493, ("f32", 3), _SUM, {"loads": 2}),
     Kind("dequant/weight", _BOTH, _FROM_SUMS, 1e-6, (), _PRODUCT, {"loads": 1}),
     Kind("dequant/token", _CHANNEL, _FROM_SUMS, 1e-4, (), _PRODUCTS, {"loads": 1}, 0.01),
@@ -111,7 +112,7 @@ def _is_usual(kind, parameters, x, y):
         return x != "f16" or operator == "dynamic_block_quant" or (parameters == "uniform" and mode != "div")
     if y in _SMALL:
         pairs = (("f32", "e4m3fn"), ("bf16", "e4m3fn"), ("bf16", "hif8"))
-        return mode in ("mul", "token") and parameters in ("uniform", "plain") and (x, y) in pairs
+        return mode in ("mul", "token", "block128") and parameters in ("uniform", "plain") and (x, y) in pairs
     return (x, y) == ("bf16", "i4") and parameters != "smooth" and mode not in ("tensor", "block32")
 
 

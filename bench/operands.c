@@ -80,6 +80,7 @@ static npuq_tensor allocate_tensor(struct operands *o, npuq_dtype dtype, npuq_sh
                                     .shape = x,
                                     .per_tensor = c->mode == BENCH_TENSOR,
                                     .axis = c->parameters == BENCH_AXIS ? 1 : c->ndim - 1,
+                                    .row_block = 1,
                                     .block = bench_block(c),
                                     .groups = c->groups};
 
@@ -267,6 +268,7 @@ void operands_free(struct operands *o)
 #define THE_ROUND_MODE   NPUQ_ROUND_NEAREST
 #define THE_QUANT_MODE   c->mode == BENCH_TENSOR ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN
 #define THE_SCALE_FORM   NPUQ_SCALE_PRODUCT
+#define THE_ROW_BLOCK    1
 #define THE_BLOCK        bench_block(c)
 #define THE_MIN_SCALE    0.0F
 #define THE_DST_TYPE_MAX c->y_dtype == NPUQ_HIFLOAT8 ? 15.0F : 0.0F

@@ -15,7 +15,8 @@ struct moves {
 };
 
 /* A unit has one quotient: an element of quantize, a row of dynamic_quant or its tensor, a block of
- * dynamic_block_quant; of row_quant a row, or an element if the rule divides by the scale. */
+ * dynamic_block_quant; of row_quant a row, or an element if the rule divides by the scale; an element of y of the
+ * dynamic operators to 8-bit floats, and one of the scale of dynamic_block_quant_float8. */
 struct admission {
     bool divides; /* the call has such a division; otherwise nothing else is set */
     size_t units;

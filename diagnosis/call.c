@@ -177,16 +177,57 @@ static bool set_groups(struct call *call)
     return true;
 }
 
+size_t call_bands_of_matrix(const struct call *call, size_t token_rows)
+{
+    return (call->matrix_rows - 1) / token_rows + 1;
+}
+
+size_t call_bands(const struct call *call, size_t token_rows)
+{
+    return call->rows / call->matrix_rows * call_bands_of_matrix(call, token_rows);
+}
+
+size_t call_band_of(const struct call *call, size_t token_rows, size_t row)
+{
+    const size_t before = row / call->matrix_rows * call_bands_of_matrix(call, token_rows);
+
+    return before + row % call->matrix_rows / token_rows;
+}
+
+struct row_range call_rows_of_band(const struct call *call, size_t token_rows, size_t band)
+{
+    const size_t bands = call_bands_of_matrix(call, token_rows);
+    const size_t top = band % bands * token_rows;
+    const size_t begin = band / bands * call->matrix_rows + top;
+    const size_t left = call->matrix_rows - top;
+
+    return (struct row_range){begin, begin + (token_rows < left ? token_rows : left)};
+}
+
+struct row_range call_rows_of_token(const struct call *call, size_t token)
+{
+    if (call->options.per_tensor) {
+        return (struct row_range){0, 1};
+    }
+    const size_t bands = call_bands(call, call->token_rows);
+
+    return call_rows_of_band(call, call->token_rows, token / (call->tokens / bands));
+}
+
 static void set_tokens(struct call *call)
 {
     const struct call_options *options = &call->options;
 
+    call->matrix_rows = call->ndim > 1 && call->rows > 0 ? call->shape[call->ndim - 2] : 1;
+    call->token_rows = options->row_block == 0                            ? 1
+                       : (uint64_t)options->row_block < call->matrix_rows ? (size_t)options->row_block
+                                                                          : call->matrix_rows;
     if (call->op & FINDS_SCALES && options->block == 0) {
         call->tokens = options->per_tensor ? 1 : call->rows;
         call->token_length = options->per_tensor ? call->count : call->columns;
     } else if (options->block > 0 && call->columns > 0) {
         call->token_length = (uint64_t)options->block < call->columns ? (size_t)options->block : call->columns;
-        call->tokens = call->rows * ((call->columns - 1) / call->token_length + 1);
+        call->tokens = call_bands(call, call->token_rows) * ((call->columns - 1) / call->token_length + 1);
     }
 }
 
@@ -195,7 +236,7 @@ static struct call_options options_of(unsigned op, const struct call_options *op
 {
     struct call_options all = *options;
 
-    all.rule = op & SCALED_TO_FLOAT8 ? RULE_FLOAT8 : all.rule;
+    all.rule = op & SCALED_TO_FLOAT8 ? (op & BY_BLOCK ? RULE_FLOAT8_BLOCK : RULE_FLOAT8) : all.rule;
     return all;
 }
 

@@ -22,10 +22,10 @@ enum { EACH_OPERATOR(BIT) EACH_OWN(BIT) };
 enum { EACH_OPTION(NUMBER) NUMBER_OF_OPTIONS };
 #undef NUMBER
 
-/* How row_quant quantises: by the rule of an operator. Operators to 8-bit floats by scales that they find have a rule
+/* How row_quant quantises: by the rule of an operator. Operators to 8-bit floats by scales that they find have rules
  * of their own, and the calls of all others have none. */
 #define RULE(name, NAME) RULE_##NAME,
-enum rule { RULE_NONE, EACH_RULE(RULE) RULES, RULE_FLOAT8 = RULES };
+enum rule { RULE_NONE, EACH_RULE(RULE) RULES, RULE_FLOAT8 = RULES, RULE_FLOAT8_BLOCK, ALL_RULES };
 #undef RULE
 
 /* The operands, with one name for those of the same role in several operators. */
@@ -106,6 +106,7 @@ struct call_options {
     bool per_tensor;
     bool inverse_form;
     bool rounds_to_nearest;
+    int64_t row_block; /* 0 where there is no such option */
     int64_t block;
     float min_scale;
     float dst_type_max;
@@ -125,8 +126,10 @@ struct call {
     size_t channels;     /* extent of the dimension that the scales belong to; 1 for one scale */
     size_t inner;        /* elements from one channel to the next */
     size_t group_rows;   /* rows that share a channel for each column, of anti_quant; 0 if all rows do */
-    size_t tokens;       /* dynamic operators: rows, the tensor, or blocks of rows, each with one scale */
+    size_t tokens;       /* dynamic operators: rows, the tensor, or blocks, each with one scale */
     size_t token_length; /* of blocks the last one of a row may be shorter */
+    size_t token_rows;   /* how many rows a token has so many elements of; the last one of a matrix may have fewer */
+    size_t matrix_rows;  /* the last dimension but one, where blocks begin anew */
     size_t *row_group;   /* the group of each row, for each grouping in turn; null without group_index */
     size_t groups;
 };
@@ -145,6 +148,19 @@ size_t call_stride(const struct call *call, int dimension);
 
 /* The channel of element i: which of the scales along a dimension it has. */
 size_t call_channel(const struct call *call, size_t i);
+
+/* Tokens of so many rows lie in bands: how many bands a matrix has, and x; which one a row is in; and its rows. */
+size_t call_bands_of_matrix(const struct call *call, size_t token_rows);
+size_t call_bands(const struct call *call, size_t token_rows);
+size_t call_band_of(const struct call *call, size_t token_rows, size_t row);
+struct row_range {
+    size_t begin;
+    size_t end; /* not included */
+};
+struct row_range call_rows_of_band(const struct call *call, size_t token_rows, size_t band);
+
+/* The rows that a scale belongs to; that of the tensor counts as one of its first row. */
+struct row_range call_rows_of_token(const struct call *call, size_t token);
 
 /* The integer type that an operator rounds and saturates to. A symmetric operator makes uint8 of int8: it flips the
  * upper bit last. */

@@ -92,8 +92,8 @@ static void add_place(const struct call *call, struct box *box, enum result resu
     if (result == RESULT_Y) {
         box_add(box, i / call->columns, i % call->columns);
     } else {
-        const size_t row = call->tokens > 0 ? i * call->rows / call->tokens : 0;
-        box_join(box, &(struct box){{row, row + 1}, {0, call->columns}});
+        const struct row_range rows = call_rows_of_token(call, i);
+        box_join(box, &(struct box){{rows.begin, rows.end}, {0, call->columns}});
     }
 }
 

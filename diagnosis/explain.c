@@ -23,7 +23,10 @@ int explain_index(const struct call *call, struct element element, size_t index[
     size_t rest = element.index;
 
     for (int d = ndim - 1; d >= 0; d--) {
-        const size_t extent = one ? 1 : blocks && d == ndim - 1 ? call->tokens / call->rows : call->shape[d];
+        const size_t extent = one                       ? 1
+                              : blocks && d == ndim - 1 ? call->tokens / call_bands(call, call->token_rows)
+                              : blocks && d == ndim - 2 ? call_bands_of_matrix(call, call->token_rows)
+                                                        : call->shape[d];
         index[d] = rest % extent;
         rest /= extent;
     }

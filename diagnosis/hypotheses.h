@@ -48,6 +48,7 @@ struct needs {
     bool min_scale;
     bool blocks;        /* two blocks or more */
     bool blocks_of_row; /* in one row */
+    bool row_blocks;    /* blocks of several rows */
     bool halves;        /* half a block is less than a row, and than the block */
     bool rounded_half;  /* values occur to which a half cannot be added without rounding */
     bool int8_y;        /* y is int8 itself */
@@ -67,6 +68,8 @@ struct needs {
     bool over_float16;  /* an operand of floats, or y, has another type than float16 */
     bool over_bfloat16;
     bool rounded_inverse; /* 1 / DMAX has other bits than DMAX */
+    bool product_form;    /* not of dynamic_block_quant_float8, which divides m by DMAX, then x by that */
+    bool other_type_max;  /* a dst_type_max other than the largest value of y's type */
     bool other_scaling;   /* no rule of row_quant that divides by m / DMAX */
 };
 

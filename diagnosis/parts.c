@@ -85,7 +85,10 @@ static bool look(struct predictor *p, enum result result, const struct array *ou
             note(rows, i / call->columns, differs);
             note(columns, i % call->columns, differs);
         } else {
-            note(rows, i * call->rows / call->tokens, differs);
+            const struct row_range its_rows = call_rows_of_token(call, i);
+            for (size_t row = its_rows.begin; row < its_rows.end; row++) {
+                note(rows, row, differs);
+            }
             columns->of = 0;
         }
     }

@@ -70,7 +70,7 @@ static struct extremes make_extremes(const struct predictor *p, size_t token)
         return join_rows(p, span.begin / p->call->columns, span.end / p->call->columns, NULL);
     }
     if (p->cache) {
-        p->cache->visits += (span.end - span.begin) / span.stride;
+        p->cache->visits += (span.end - span.begin) / span.stride * span.rows;
     }
     return steps_extremes(p->call, p->variant, token);
 }

@@ -50,7 +50,7 @@ struct arithmetic {
     {                                                                                                                  \
         [STEP_FORM] = form, [STEP_SCALING] = scaling, [STEP_PRODUCT] = product, [STEP_ROUNDING] = rounding             \
     }
-const unsigned char row_rules[RULES + 1][STEPS] = {
+const unsigned char row_rules[ALL_RULES][STEPS] = {
     [RULE_DYNAMIC_QUANT] = RULE(FORM_PRODUCT, SCALING_FACTOR, PRODUCT_FLOAT32, ROUND_HALF_EVEN),
     [RULE_SWIGLU] = RULE(FORM_FACTOR, SCALING_FACTOR, PRODUCT_FLOAT32, ROUND_HALF_EVEN),
     [RULE_ADD_RMS_NORM] = RULE(FORM_OTHER, SCALING_FACTOR, PRODUCT_FLOAT32, ROUND_HALF_EVEN),
@@ -59,6 +59,7 @@ const unsigned char row_rules[RULES + 1][STEPS] = {
     [RULE_MOE_ROUTING_8_5] = RULE(FORM_DIVIDED, SCALING_DIVISION, PRODUCT_FLOAT16_TRUNCATED, ROUND_HALF_AWAY),
     [RULE_GROUPED_SWIGLU] = RULE(FORM_DIVIDED, SCALING_RECIPROCAL, TYPE_FLOAT16, ROUND_HALF_EVEN),
     [RULE_FLOAT8] = RULE(FORM_PRODUCT, SCALING_DIVISION, AS_DEFINED, AS_DEFINED),
+    [RULE_FLOAT8_BLOCK] = RULE(FORM_DIVIDED, SCALING_DIVISION, AS_DEFINED, AS_DEFINED),
 };
 
 static struct arithmetic arithmetic_of(const struct call *call, const struct variant *variant, struct trace *trace)
@@ -447,12 +448,18 @@ static size_t tokens_of_whole(const struct call *call, const struct variant *var
     return whole > length ? (whole - 1) / length + 1 : 1;
 }
 
+static size_t rows_of_token(const struct call *call, const struct variant *variant)
+{
+    return variant->choice[STEP_BLOCK] == BLOCK_ONE_ROW ? 1 : call->token_rows;
+}
+
 size_t steps_tokens(const struct call *call, const struct variant *variant)
 {
     return call->tokens == 0                             ? 0
            : variant->choice[STEP_BLOCK] == BLOCK_COLUMN ? call->columns
-           : is_of_tensor(call, variant)                 ? tokens_of_whole(call, variant)
-                                                         : call->rows * tokens_of_whole(call, variant);
+           : is_of_tensor(call, variant)
+               ? tokens_of_whole(call, variant)
+               : call_bands(call, rows_of_token(call, variant)) * tokens_of_whole(call, variant);
 }
 
 struct span steps_token_span(const struct call *call, const struct variant *variant, size_t token)
@@ -463,10 +470,13 @@ struct span steps_token_span(const struct call *call, const struct variant *vari
     const size_t begin = token % tokens * length;
     const size_t end = length < whole - begin ? begin + length : whole;
     const int how = variant->choice[STEP_BLOCK];
-    struct span span = {token / tokens * whole + begin, token / tokens * whole + end, 1};
+    const bool of_tensor = is_of_tensor(call, variant);
+    const struct row_range rows =
+        of_tensor ? (struct row_range){0, 1} : call_rows_of_band(call, rows_of_token(call, variant), token / tokens);
+    struct span span = {rows.begin * whole + begin, rows.begin * whole + end, 1, rows.end - rows.begin};
 
     if (how == BLOCK_COLUMN) {
-        return (struct span){token, call->count, call->columns};
+        return (struct span){token, call->count, call->columns, 1};
     }
     if (how == BLOCK_REACHING) {
         span.end += variant->window < call->count - span.end ? variant->window : call->count - span.end;
@@ -488,10 +498,11 @@ struct span steps_token_span(const struct call *call, const struct variant *vari
 static size_t token_with(const struct call *call, const struct variant *variant, size_t i)
 {
     const size_t whole = length_of_whole(call, variant);
+    const size_t band = is_of_tensor(call, variant) ? 0 : call_band_of(call, rows_of_token(call, variant), i / whole);
 
     return variant->choice[STEP_BLOCK] == BLOCK_COLUMN
                ? i % call->columns
-               : i / whole * tokens_of_whole(call, variant) + i % whole / length_of_token(call, variant);
+               : band * tokens_of_whole(call, variant) + i % whole / length_of_token(call, variant);
 }
 
 size_t steps_token_of(const struct call *call, const struct variant *variant, size_t i)
@@ -607,20 +618,23 @@ struct extremes steps_extremes(const struct call *call, const struct variant *va
     if (symmetric && range != RANGE_WITHOUT_SIGN) {
         e.hi = 0;
     }
-    for (size_t i = span.begin; i < span.end; i += span.stride) {
-        const double v = ranged(&a, i);
-        const double upper = signless ? fabs(v) : v;
+    for (size_t row = 0; row < span.rows; row++) {
+        for (size_t at = span.begin; at < span.end; at += span.stride) {
+            const size_t i = row * call->columns + at;
+            const double v = ranged(&a, i);
+            const double upper = signless ? fabs(v) : v;
 
-        if (is_nan(v) && range != RANGE_IGNORES_NAN) {
-            return (struct extremes){(double)NAN, (double)NAN, i, i};
-        }
-        if (is_above(upper, e.hi)) {
-            e.hi_at = i;
-            e.hi = upper;
-        }
-        if (is_above(e.lo, v)) {
-            e.lo_at = i;
-            e.lo = v;
+            if (is_nan(v) && range != RANGE_IGNORES_NAN) {
+                return (struct extremes){(double)NAN, (double)NAN, i, i};
+            }
+            if (is_above(upper, e.hi)) {
+                e.hi_at = i;
+                e.hi = upper;
+            }
+            if (is_above(e.lo, v)) {
+                e.lo_at = i;
+                e.lo = v;
+            }
         }
     }
     if (!symmetric && range == RANGE_SYMMETRIC) {
@@ -811,23 +825,31 @@ static double symmetric_factor(const struct arithmetic *a, double dmax, double m
 {
     const int wide = choice(a, STEP_PRECISION);
     const bool rows = a->call->options.block == 0;
+    const bool in_one = rows || a->call->options.rule == RULE_FLOAT8_BLOCK;
 
-    if (rows != (choice(a, STEP_UNIT) == UNIT_OTHER_FACTOR)) {
+    if (in_one != (choice(a, STEP_UNIT) == UNIT_OTHER_FACTOR)) {
         return note(a->trace, rows ? "r = DMAX / m" : "q = DMAX / m", divide_on_vector_unit(a, dmax, m, wide));
     }
     const double inverse = note(a->trace, "1 / m", divide_on_vector_unit(a, 1, m, wide));
     return note(a->trace, rows ? "r = (1 / m) * DMAX" : "q = (1 / m) * DMAX", multiply(a, inverse, dmax, wide));
 }
 
-/* Applies min_scale to the parameters of a block. NaN stays. */
+/* Applies min_scale to the parameters of a block. NaN stays, and an infinite scale of 8-bit floats. */
 static void limit_by_min_scale(const struct arithmetic *a, double *q, double *scale)
 {
+    const struct arithmetic unseen = {a->call, a->variant, NULL, a->rule, a->takes_x};
     const int wide = choice(a, STEP_PRECISION);
     const double min_scale = to_type((double)a->call->options.min_scale, wide);
-    const double most = divide(a, 1, min_scale, wide);
+    const bool to_float8 = a->call->options.rule == RULE_FLOAT8_BLOCK;
+    const double most = to_float8 ? divide_on_vector_unit(&unseen, 1, min_scale, wide) : divide(a, 1, min_scale, wide);
 
-    *q = note(a->trace, "q, at least min_scale", *q < min_scale ? min_scale : *q);
-    *scale = *scale > most ? most : *scale;
+    *q = *q < min_scale ? min_scale : *q;
+    if (!to_float8) {
+        note(a->trace, "q, at least min_scale", *q);
+        *scale = *scale > most ? most : *scale;
+    } else if (*scale > most && is_finite(*scale)) {
+        *scale = note(a->trace, "1 / min_scale", divide_on_vector_unit(a, 1, min_scale, wide));
+    }
 }
 
 /* The integer type to round and saturate to. */
@@ -841,7 +863,7 @@ static double dmax_of(const struct arithmetic *a)
 {
     const int unit = choice(a, STEP_UNIT);
 
-    if (a->call->options.dst_type_max > 0) {
+    if (a->call->options.dst_type_max > 0 && unit != UNIT_OF_TYPE) {
         return (double)a->call->options.dst_type_max;
     }
     return dtype_of(rounded_dtype(a))->high + (unit == UNIT_ONE_MORE ? 1 : unit == UNIT_HALF_MORE ? 0.5 : 0);
@@ -898,7 +920,9 @@ static struct token symmetric_token(const struct arithmetic *a, const struct ext
     double scale;
 
     if (computed == FORM_DIVIDED) {
-        scale = divide(a, m, dmax, wide);
+        scale = a->call->options.rule == RULE_FLOAT8_BLOCK
+                    ? note(a->trace, "m / DMAX", divide_on_vector_unit(a, m, dmax, wide))
+                    : divide(a, m, dmax, wide);
     } else if (inverse) {
         scale = divide(a, 1, r, wide);
     } else {

@@ -7,7 +7,7 @@
 #include "variant.h"
 
 /* The rules of row_quant, as choices of the steps that they decide. */
-extern const unsigned char row_rules[RULES + 1][STEPS];
+extern const unsigned char row_rules[ALL_RULES][STEPS];
 
 /* The bounds that have names, and none. */
 extern const double steps_bounds[BOUNDS];
@@ -72,11 +72,12 @@ size_t steps_elements_of_channel(const struct call *call);
 /* How many tokens a kernel has: one for each scale, unless its blocks are of another length. */
 size_t steps_tokens(const struct call *call, const struct variant *variant);
 
-/* The elements of x from begin to end, at steps. */
+/* The elements of x from begin to end, at steps, and, of a block of several rows, those below them. */
 struct span {
     size_t begin;
     size_t end; /* not included */
     size_t stride;
+    size_t rows; /* 1 where the rest has several rows, too */
 };
 
 struct span steps_token_span(const struct call *call, const struct variant *variant, size_t token);

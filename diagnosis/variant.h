@@ -109,6 +109,7 @@ enum block_choice {
     BLOCK_RUNNING,
     BLOCK_REACHING, /* a row, and the first columns of the next one */
     BLOCK_EARLY,    /* a row, and the last columns of the one before */
+    BLOCK_ONE_ROW,  /* of a block of several */
     BLOCK_RUNS = SIZED,
     BLOCK_FIRST = 2 * SIZED,
     BLOCK_LAST = 3 * SIZED,
@@ -137,6 +138,7 @@ enum unit_choice {
     UNIT_ONE_MORE,
     UNIT_OTHER_FACTOR, /* one division for two roundings, and the reverse */
     UNIT_HALF_MORE,
+    UNIT_OF_TYPE, /* the largest value of y's type for dst_type_max */
 };
 /* Bounds that programs have, and any other. */
 enum bound { BOUND_1E_12, BOUND_1E_10, BOUND_1E_8, BOUND_1E_6, BOUND_1E_5, BOUND_EPSILON, BOUND_OF_DUMP, BOUNDS };

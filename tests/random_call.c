@@ -65,11 +65,13 @@ struct random_call random_call_of(unsigned op, const npuq_tensor *const operands
                    .div_mode = options->divides,
                    .quant_mode = options->per_tensor ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN,
                    .scale_form = options->inverse_form ? NPUQ_SCALE_INVERSE : NPUQ_SCALE_PRODUCT,
+                   .row_block = options->row_block,
                    .block = options->block,
                    .min_scale = options->min_scale,
                    .dst_type_max = options->dst_type_max};
     const npuq_tensor *x = operands[OPERAND_X];
-    const npuq_shape_facts facts = {x->ndim, x->shape, options->per_tensor, .block = options->block};
+    const npuq_shape_facts facts = {x->ndim, x->shape, options->per_tensor, .row_block = options->row_block,
+                                    .block = options->block};
 
     assert_true(call_make(&made.call, op, operands, options));
     for (enum slot slot = 0; slot < SLOTS; slot++) {
@@ -128,6 +130,7 @@ bool random_call_make(struct random_call *random, unsigned op, size_t (*choose)(
                                          .per_tensor = c->quant_mode == NPUQ_PER_TENSOR,
                                          .inverse_form = c->scale_form == NPUQ_SCALE_INVERSE,
                                          .rounds_to_nearest = c->round_mode == NPUQ_ROUND_NEAREST,
+                                         .row_block = c->row_block,
                                          .block = c->block,
                                          .min_scale = c->min_scale,
                                          .dst_type_max = c->dst_type_max,

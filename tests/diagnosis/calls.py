@@ -7,7 +7,8 @@ import npuquant
 from npuquant_facts.operators import OPERATORS
 
 # What the library calls some arguments of the package's functions.
-IN_LIBRARY = {"input": "x", "v": "x", "dst_type": "dtype", "dst_dtype": "dtype", "col_block_size": "block"}
+IN_LIBRARY = {"input": "x", "v": "x", "dst_type": "dtype", "dst_dtype": "dtype", "col_block_size": "block",
+              "row_block_size": "row_block"}
 
 #: Verdicts on a finding that gives every element: how many decide, depends on the shape, and a device may have made few.
 GIVEN = "explained", "possible", "admissible"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels of dynamic_quant, dynamic_quant_asymmetric, dynamic_block_quant and row_quant with mistakes."""
+"""Kernels of the dynamic operators and row_quant with mistakes."""
 import numpy as np
 from numeric import (HALF_ADDED, ROUNDINGS, Machine, Mistakes, f4, f8, for_tensor_cores, groups, in_type, kept, packed,
                      placed, read_as, read_x, represented, reused, rounded, to_floats, to_integers, with_offset)
@@ -221,7 +221,8 @@ def symmetric_parameters(v, greatest, arguments, machine, mistakes):
         least = machine.keeps(machine.type(np.float32(arguments["min_scale"])))
         most = machine.compute(np.divide, 1, least)
         factor = np.where(factor < least, least, factor)
-        scale = kept(np.where(enough > most, most, enough), mistakes, "scale")
+        beyond = (enough > most) & (np.isfinite(enough) | (arguments["dtype"] not in SMALL))
+        scale = kept(np.where(beyond, most, enough), mistakes, "scale")
     other = used_scale(scale, mistakes)
     if "one-scale" in mistakes and "scale-is-factor" in mistakes:
         scale, factor = machine.compute(np.divide, 1, other), other
@@ -409,7 +410,7 @@ def kernel_of(quantise):
         dtype = call.arguments["dtype"]
         machine.divides_for(dtype)
         most = small_value(dtype, SMALL[dtype]) if dtype in SMALL else 7 if dtype == "quint4x2" else 127
-        greatest = call.arguments.get("dst_type_max") or most
+        greatest = "dst-type-max-ignored" not in mistakes and call.arguments.get("dst_type_max") or most
         t, parameters = quantise(call, greatest, machine, mistakes)
         if dtype in SMALL:
             results = {"y": to_floats(t, dtype, mistakes).reshape(call.inputs["x"].shape)}
@@ -432,8 +433,8 @@ def in_shape(parameters, call):
 
 def scales_shape(call):
     rows = call.inputs["x"].shape[:-1]
-    if call.operator == "dynamic_block_quant":
-        return *rows, -1
+    if "block" in call.arguments:
+        return *rows[:-1], -(-rows[-1] // call.arguments.get("row_block", 1)), -1
     return (1,) if call.arguments.get("quant_mode") == "pertensor" else rows
 
 
@@ -456,12 +457,18 @@ def dynamic_quant(call, greatest, machine, mistakes):
     return scaled(v, *map(spread, parameters), machine, mistakes), {"scale": scale}
 
 
-def dynamic_quant_float8(call, names):
-    """It divides by the scale: the other ways are mistakes."""
-    other = names & {"factor", "reciprocal", "dmax-first", *DIVIDED_M}
-    made = names - {"factor", "returned-float16", "returned-bfloat16"} | ({"division"} if not other else set())
-    results = kernel_of(dynamic_quant)(call, made)
-    return {**results, "scale": kept(results["scale"], names, "returned")}
+def float8_kernel_of(quantise):
+    """It divides by the scale: the other ways are mistakes. The scale of a block is a quotient itself."""
+    def kernel(call, names):
+        made = names - {"factor", "returned-float16", "returned-bfloat16", "scale-product"}
+        if not names & {"factor", "reciprocal", "dmax-first", *DIVIDED_M}:
+            made |= {"division"}
+        if quantise is dynamic_block_quant:
+            made |= {"one-division"} | (set() if names & {"scale-product", "other-form"} else {"scale-divided"})
+        results = kernel_of(quantise)(call, made)
+        return {**results, "scale": kept(results["scale"], names, "returned")}
+
+    return kernel
 
 
 # What makes the rules of dynamic_quant.
@@ -517,14 +524,24 @@ def dynamic_quant_asymmetric(call, greatest, machine, mistakes):
 
 def dynamic_block_quant(call, greatest, machine, mistakes):
     x = machine.reads(machine.keeps(read_x(call.inputs["x"], mistakes)))
+    matrices = x.reshape(-1, *x.shape[-2:])
     x = x.reshape(-1, x.shape[-1])
     columns = np.arange(x.shape[1])
     block = call.arguments["block"]
+    height = min(call.arguments.get("row_block", 1), matrices.shape[1])
+    first_rows = np.arange(len(x)).reshape(matrices.shape[:2])[:, ::height].ravel()
+    height = 1 if "row-block-ignored" in mistakes else height
+    bands = -(-matrices.shape[1] // height)
+    row_bands = (np.arange(len(matrices))[:, None] * bands + np.arange(matrices.shape[1]) // height).ravel()
+    rows = np.pad(matrices, ((0, 0), (0, -matrices.shape[1] % height), (0, 0)), mode="edge")
     length = len(columns) if "whole-row" in mistakes else (block + 1) // 2 if "half-block" in mistakes else block
-    parts = np.split(x, columns[length::length], axis=1)
+    parts = [part.reshape(len(matrices) * bands, -1) for part in np.split(rows, columns[length::length], axis=2)]
 
     def spread(parameter):
-        return taken(parameter, "block", mistakes)[:, columns // length]
+        return taken(parameter, "block", mistakes)[row_bands][:, columns // length]
+
+    def result(scale):
+        return {"scale": returned(scale[row_bands[first_rows]][:, columns[::block] // length], "block", mistakes)}
 
     for name, rule in BLOCK_RULES.items():
         if name in mistakes:
@@ -533,18 +550,18 @@ def dynamic_block_quant(call, greatest, machine, mistakes):
             largest = np.stack([signed_extreme(part, mistakes) if name == "ggml-q4-0" else np.abs(part).max(axis=1)
                                 for part in parts], axis=1)
             t, scale = rule(largest, x, greatest, spread, machine, mistakes)
-            return t, {"scale": returned(scale[:, columns[::block] // length], "block", mistakes)}
+            return t, result(scale)
     parameters = [symmetric_parameters(part, greatest, call.arguments, machine, mistakes) for part in parts]
     parameters = np.stack(parameters, axis=2)
     *parameters, scale = parameters
-    scale = returned(scale[:, columns[::block] // length], "block", mistakes)
-    return scaled(x, *map(spread, parameters), machine, mistakes), {"scale": scale}
+    return scaled(x, *map(spread, parameters), machine, mistakes), result(scale)
 
 
 KERNELS = {
     "dynamic_quant": kernel_of(dynamic_quant),
-    "dynamic_quant_float8": dynamic_quant_float8,
+    "dynamic_quant_float8": float8_kernel_of(dynamic_quant),
     "dynamic_quant_asymmetric": kernel_of(dynamic_quant_asymmetric),
     "dynamic_block_quant": kernel_of(dynamic_block_quant),
+    "dynamic_block_quant_float8": float8_kernel_of(dynamic_block_quant),
     "row_quant": row_quant,
 }

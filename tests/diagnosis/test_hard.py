@@ -117,6 +117,16 @@ def dynamic_block_quant_forms():
     yield dict(shape=ROWS, dtype="uint8", min_scale=50.0, block=24)
 
 
+def dynamic_block_quant_float8_forms():
+    for (x, y), least in zip(itertools.product(FLOATS, SMALL), itertools.cycle((0.0, 50.0))):
+        most = 15.0 * (y == "hifloat8")
+        yield dict(shape=ROWS, dtypes={"x": x}, dtype=y, min_scale=least, dst_type_max=most, block=24)
+        yield dict(shape=(96, 160), dtypes={"x": x}, dtype=y, min_scale=50 - least, dst_type_max=most, row_block=4, block=24)
+    yield dict(shape=ROWS, dtype="hifloat8", block=24)
+    yield dict(shape=(3, 40, 100), dtypes={"x": "bfloat16"}, row_block=3, block=7)
+    yield dict(shape=(4, 16, 128), dtype="float8_e5m2", row_block=64, block=8, min_scale=0.01)
+
+
 def row_quant_forms():
     """Float16 hides the difference of some factors if x has so few bits itself."""
     for rule, x in itertools.product(ROW_RULES, FLOATS):

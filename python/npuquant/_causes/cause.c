@@ -48,6 +48,7 @@ static void set_option(struct call_options *options, int role, int64_t number, f
     case DIV_MODE: options->divides = number != 0; break;
     case QUANT_MODE: options->per_tensor = number == NPUQ_PER_TENSOR; break;
     case SCALE_FORM: options->inverse_form = number == NPUQ_SCALE_INVERSE; break;
+    case ROW_BLOCK: options->row_block = number; break;
     case BLOCK: options->block = number; break;
     case MIN_SCALE: options->min_scale = real; break;
     case DST_TYPE_MAX: options->dst_type_max = real; break;
@@ -317,7 +318,9 @@ static PyObject *describe_remainder(const struct kept *kept, const struct remain
 /* How many elements of a result that is not empty are in a row. */
 static size_t row_length(const struct call *call, enum result result)
 {
-    return result == RESULT_Y ? call->columns : call->options.per_tensor ? 1 : call->tokens / call->rows;
+    return result == RESULT_Y         ? call->columns
+           : call->options.per_tensor ? 1
+                                      : call->tokens / call_bands(call, call->token_rows);
 }
 
 /* The results that are compared. */

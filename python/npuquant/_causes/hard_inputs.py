@@ -472,12 +472,21 @@ class Tokens(Maker):
         return float(self.form.settings.get("dst_type_max") or TYPES[self.rounded].most)
 
     def _find_tokens(self, tokens: int) -> None:
-        """A token is a row, a block, or the whole tensor: the elements that share a scale."""
+        """A token is a row, a block, or the whole tensor: the elements that share a scale. In `order` they are those of
+        one token after the other: from `begin` on `length` of them, the first of which is `first`."""
         form = self.form
-        place = np.arange(form.count) % (form.columns if tokens >= form.rows else form.count)
-        begins = place % int(form.settings.get("col_block_size", form.count)) == 0
-        self.begin, self.token = np.flatnonzero(begins), np.cumsum(begins) - 1
+        if "BY_BLOCK" in form.traits:
+            row, column = np.divmod(np.arange(form.count), form.columns)
+            matrix = form.shape[-2] if len(form.shape) > 1 else 1
+            height, width = (int(form.settings.get(f"{side}_block_size", 1)) for side in ("row", "col"))
+            band = row // matrix * -(-matrix // height) + row % matrix // height
+            self.token = band * -(-form.columns // width) + column // width
+        else:
+            self.token = np.arange(form.count) // (form.columns if tokens >= form.rows else form.count)
+        self.order = np.argsort(self.token, kind="stable")
         self.length = np.bincount(self.token)
+        self.begin = np.cumsum(self.length) - self.length
+        self.first = self.order[self.begin]
         self.smooth = np.ones(form.count)
         if "smooth" in self.stored:
             smooth = _loaded(self.stored["smooth"]).reshape(-1, form.columns)
@@ -506,17 +515,17 @@ class Tokens(Maker):
         middle = random.pick([0, -0.75], tokens) * quarter
         top = dmax + 0.5 * asymmetric
         halves = np.rint(random.between(-2 * top, 2 * top, n)) / 2
-        halves[self.begin + self.length - 1] = middle - top
-        halves[self.begin] = middle + top
+        halves[self.order[self.begin + self.length - 1]] = middle - top
+        halves[self.first] = middle + top
         normal = random.normal(n)
         even = np.ones(n)  # a power of two, which makes equal products of equal values
         if "smooth" in self.stored:
-            even = np.frexp(self.smooth[self.begin])[0][at] / self.smooth
+            even = np.frexp(self.smooth[self.first])[0][at] / self.smooth
         kind = kinds[at]
         x = np.select([kind == 7, (kind == 8) | (kind == 15), kind == 12, kind == 13],
                       [np.zeros(n), constant[at] * even, halves * even, normal * subnormal[at]],
                       (normal * size[at] + shift[at]) * factor[at] / np.where(kind == 1, 1, self.smooth))  # 1: large products, which float16 does not hide
-        spot = self.begin + (random.fraction(tokens) * self.length).astype(np.intp)
+        spot = self.order[self.begin + (random.fraction(tokens) * self.length).astype(np.intp)]
         for one, value in (9, np.nan), (10, np.inf), (11, -np.inf), (14, -9 * size[kinds == 14]):
             x[spot[kinds == one]] = value
         return x
@@ -526,7 +535,7 @@ class Tokens(Maker):
         asymmetric = "ASYMMETRIC" in self.form.traits
         v = (_loaded(x) * self.smooth).astype(np.float32)
         v = np.where(np.isnan(v), np.inf, v if asymmetric else abs(v)).astype(np.float64)
-        high, low = np.maximum.reduceat(v, self.begin), np.minimum.reduceat(v, self.begin)
+        high, low = (of.reduceat(v[self.order], self.begin) for of in (np.maximum, np.minimum))
         are = np.zeros(v.size, bool)
         for extreme in (high, low) if asymmetric else (high,):
             at = np.flatnonzero(v == extreme[self.token])
@@ -540,7 +549,7 @@ class Tokens(Maker):
         tokens = self.begin.size
         kinds = (14 + 3 * np.arange(tokens)) % _ROW_KINDS
         if tokens >= 2 * _ROW_KINDS:
-            self.reserved[:self.begin[_ROW_KINDS]] = True
+            self.reserved[self.token < _ROW_KINDS] = True
             self.stored["x"] = self._draw_within(_stored(self._draw_rows(kinds), self.kind))
             return
         draws = []
@@ -579,7 +588,7 @@ class Tokens(Maker):
         for number in range(min(300, max(20, _TRIES * (1 + (tokens > 1)) // form.count))):
             if not pairs:
                 break
-            frozen = np.logical_or.reduceat(self.reserved, self.begin)
+            frozen = np.logical_or.reduceat(self.reserved[self.order], self.begin)
             if number % 2 and not frozen.all():
                 drawn = _stored(self._draw_rows(random.below(_ROW_KINDS, tokens)), self.kind)
                 drawn = np.where(frozen[at], x, drawn)
@@ -593,8 +602,8 @@ class Tokens(Maker):
                 elements = elements[np.argsort(~frozen[at[elements]], kind="stable")]
                 for i in [*elements[::elements.size // 4 + 1], *others[:2] + form.count]:
                     token = at[i] if i < form.count else i - form.count
-                    begin, length = (i, 1) if frozen[token] else (self.begin[token], self.length[token])
-                    part = slice(begin, begin + length)
+                    begin = self.begin[token]
+                    part = np.array([i]) if frozen[token] else self.order[begin:begin + self.length[token]]
                     before = x[part].copy()
                     x[part] = drawn[part]
                     now = self._predictions()

@@ -519,7 +519,7 @@ class Scales:
             factors = to_float(smooth)
             self.v = self.v * (factors if index is None else factors[np.searchsorted(index, range(len(self.v)), "right")])
         options = {name: value for name, value in given.items()
-                   if name not in (x_name, "smooth_scales", "group_index", "quant_mode")}
+                   if name not in (x_name, "smooth_scales", "group_index", "quant_mode", "row_block_size")}
         self._operator = functools.partial(call.function, **options)
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
@@ -561,7 +561,8 @@ def _columns_alone(scales: Scales, theirs: np.ndarray) -> Iterator[str]:
             return
 
 
-def _element_alone(scales: Scales, theirs: np.ndarray, symmetric: bool, own: slice, near: np.ndarray) -> Tuple[str, int]:
+def _element_alone(scales: Scales, theirs: np.ndarray, symmetric: bool, own: np.ndarray,
+                   near: np.ndarray) -> Tuple[str, int]:
     """The first of some elements that as an extreme gives a scale, and which extreme. Else of no extreme.
 
     own: the elements of the scale; near: where to look."""
@@ -579,16 +580,23 @@ def _source_clues(facts: Facts, call: Call, scale: Matrix) -> Iterator[str]:
     """Where the scales come from."""
     scales, theirs = Scales(call), _with_order(scale.theirs.ravel())
     rows, columns = scales.v.shape
-    if len(theirs) == rows > 1:
+    matrix = scales.shape[-2] if len(scales.shape) > 1 else 1
+    height = min(call.arguments.get("row_block_size", 1), matrix)
+    if len(theirs) == rows > 1 == height:
         yield from _columns_alone(scales, theirs)
     first = int(np.flatnonzero(scale.differs)[0])
     length = min(call.arguments.get("col_block_size", columns), columns)
-    row, block = divmod(first, len(theirs) // rows) if len(theirs) > 1 else (0, 0)
-    begin = row * columns + block * length
-    end = min(begin + length, (row + 1) * columns) if len(theirs) > 1 else scales.v.size
-    near = np.r_[begin:end, max(begin - length, 0):begin, end:min(end + length, scales.v.size)]
+    own = np.arange(scales.v.size)
+    if len(theirs) > 1:
+        bands = -(-matrix // height)
+        band, block = divmod(first, len(theirs) // (rows // matrix * bands))
+        in_matrix = own.reshape(-1, matrix, columns)[band // bands]
+        top, left = band % bands * height, block * length
+        own = in_matrix[top:top + height, left:left + length].ravel()
+    begin, end = int(own[0]), int(own[-1]) + 1
+    near = np.r_[own, max(begin - length, 0):begin, end:min(end + length, scales.v.size)]
     symmetric = "SYMMETRIC" in call.operator.traits
-    extreme, at = _element_alone(scales, theirs[first], symmetric, slice(begin, end), near)
+    extreme, at = _element_alone(scales, theirs[first], symmetric, own, near)
     if extreme:
         index, place = (list(map(int, np.unravel_index(flat, shape)))
                         for flat, shape in ((first, call.ours[1].shape), (at, scales.shape)))
