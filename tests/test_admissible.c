@@ -156,11 +156,26 @@ static float value_of(const struct random_call *s, size_t i)
     return smooth->data ? npuq_ref_mul(x, get(smooth, group * COLS + i % COLS)) : x;
 }
 
-/* The scale that is given, or the one that is found. */
+/* The scale of the element: of rows, of the tensor, or of blocks in the one matrix that all calls here have. */
+static size_t token_of(const struct random_call *s, size_t i)
+{
+    const struct call_options *options = &s->call.options;
+    const size_t block = options->block > 0 ? (size_t)options->block : COLS;
+    const size_t rows = options->row_block > 0 ? (size_t)options->row_block : 1;
+
+    return options->per_tensor ? 0 : i / COLS / rows * ((COLS + block - 1) / block) + i % COLS / block;
+}
+
+/* The scale that is given, or the one that the dump has. */
 static float divisor_of(const struct random_call *s, size_t i)
 {
     return s->call.tokens == 0 ? get(&s->call.operands[OPERAND_SCALE], channel_of(s, i))
-                               : get(&s->results[RESULT_SCALE], i / s->call.token_length);
+                               : get(&s->dump[RESULT_SCALE], token_of(s, i));
+}
+
+static bool is_moved_scale(const struct random_call *s, size_t token)
+{
+    return get(&s->dump[RESULT_SCALE], token) != get(&s->results[RESULT_SCALE], token);
 }
 
 static float quotient_of(const struct random_call *s, size_t i, int units)
@@ -170,7 +185,7 @@ static float quotient_of(const struct random_call *s, size_t i, int units)
     return units == 0 ? quotient : npuq_ref_beside(quotient, units > 0);
 }
 
-/* An element of quantize, or of dynamic_quant_float8, with a moved quotient. */
+/* An element of quantize, or of a dynamic operator to 8-bit floats, with a moved quotient. */
 static uint64_t element_with(const struct random_call *s, size_t i, int units)
 {
     const struct array *zeros = &s->call.operands[OPERAND_OFFSET];
@@ -188,19 +203,62 @@ static bool is_exact(const struct random_call *s, size_t i)
     return (double)quotient_of(s, i, 0) * (double)divisor_of(s, i) == (double)value_of(s, i);
 }
 
+static int random_move(void)
+{
+    return test_below(100) < 6 ? test_one_in(2) ? -1 : 1 : 0;
+}
+
+static float moved(float quotient, int units)
+{
+    return units == 0 ? quotient : npuq_ref_beside(quotient, units > 0);
+}
+
+/* Moves both quotients that a scale of dynamic_block_quant_float8 is the least of. */
+static void move_scales(struct random_call *s, struct admission *expected)
+{
+    const struct call_options *options = &s->call.options;
+    const npuq_ref_dtype y = (npuq_ref_dtype)options->y_dtype;
+    const float dmax = npuq_ref_float8_dmax(y, options->dst_type_max);
+    float largest[COUNT] = {0};
+
+    for (size_t i = 0; i < COUNT; i++) {
+        largest[token_of(s, i)] = fmaxf(largest[token_of(s, i)], fabsf(value_of(s, i)));
+    }
+    for (size_t token = 0; token < s->call.tokens; token++) {
+        const float q = npuq_ref_quotient(largest[token], dmax, y);
+        const float r = options->min_scale > 0 ? npuq_ref_quotient(1, options->min_scale, y) : INFINITY;
+        const float ours = fminf(q, r);
+        const float now = fminf(moved(q, random_move()), isinf(r) ? r : moved(r, random_move()));
+        const bool is_exact =
+            q > r ? (double)r * (double)options->min_scale == 1 : (double)q * (double)dmax == (double)largest[token];
+        struct moves *moves = is_exact ? &expected->exact : &expected->moves;
+
+        assert_true(get(&s->results[RESULT_SCALE], token) == ours);
+        moves->possible++;
+        moves->made += now != ours;
+        expected->differing += now != ours;
+        put(&s->dump[RESULT_SCALE], token, now);
+    }
+    expected->units += s->call.tokens;
+}
+
 /* Moves some 6 % of all quotients, as the device does. Returns the expected admission. */
 static struct admission move_elements(struct random_call *s)
 {
     struct admission expected = {.divides = true, .units = COUNT};
 
+    if (s->call.op == DYNAMIC_BLOCK_QUANT_FLOAT8) {
+        move_scales(s, &expected);
+    }
     for (size_t i = 0; i < COUNT; i++) {
         const uint64_t ours = array_bits(&s->results[RESULT_Y], i);
-        const uint64_t now = element_with(s, i, test_below(100) < 6 ? test_one_in(2) ? -1 : 1 : 0);
+        const uint64_t unmoved = element_with(s, i, 0);
+        const uint64_t now = element_with(s, i, random_move());
         struct moves *moves = is_exact(s, i) ? &expected.exact : &expected.moves;
 
-        assert_int_equal(element_with(s, i, 0), ours);
-        moves->possible += element_with(s, i, -1) != ours || element_with(s, i, 1) != ours;
-        moves->made += now != ours;
+        assert_true(unmoved == ours || is_moved_scale(s, token_of(s, i)));
+        moves->possible += element_with(s, i, -1) != unmoved || element_with(s, i, 1) != unmoved;
+        moves->made += now != unmoved;
         expected.differing += now != ours;
         array_set_bits(&s->dump[RESULT_Y], i, now);
     }
@@ -241,7 +299,8 @@ struct dynamic_types {
     bool per_tensor;
     int smooth;    /* 0: none, 1: one row, 2: groups of rows */
     int64_t block; /* of dynamic_block_quant; 0: the operator is dynamic_quant */
-    bool limited;  /* some of the blocks have min_scale */
+    int64_t row_block;
+    bool limited; /* some of the blocks have min_scale */
 };
 
 /* v lies near ties of its products with 127 / m. */
@@ -262,12 +321,15 @@ static struct random_call make_dynamic(const struct dynamic_types *t)
     const bool to_float8 = !dtype_is_integer(t->y);
     const float dst_type_max = t->y == NPUQ_HIFLOAT8 && test_one_in(2) ? 15.0f : 0.0f;
     const float dmax = dst_type_max > 0 ? dst_type_max : (float)dtype_of(t->y)->dmax;
-    const unsigned op = to_float8 ? DYNAMIC_QUANT_FLOAT8 : t->block > 0 ? DYNAMIC_BLOCK_QUANT : DYNAMIC_QUANT;
+    const unsigned op = to_float8      ? (t->block > 0 ? DYNAMIC_BLOCK_QUANT_FLOAT8 : DYNAMIC_QUANT_FLOAT8)
+                        : t->block > 0 ? DYNAMIC_BLOCK_QUANT
+                                       : DYNAMIC_QUANT;
     const struct call_options options = {.y_dtype = t->y,
                                          .dst_type_max = dst_type_max,
                                          .per_tensor = t->per_tensor,
                                          .inverse_form = t->inverse,
                                          .axis = -1,
+                                         .row_block = t->row_block,
                                          .block = t->block,
                                          .min_scale = t->limited ? dmax / 6 : 0};
     float m = 0;
@@ -294,7 +356,12 @@ static struct random_call make_divided(void)
     const struct quantize_types types = random_types();
     struct dynamic_types found = {floats[test_below(3)], float8[test_below(3)], .per_tensor = test_one_in(4)};
 
-    found.smooth = (int)test_below(found.per_tensor ? 2 : 3);
+    if (test_one_in(2)) {
+        found = (struct dynamic_types){found.x, found.y, .block = 24, .limited = test_one_in(2)};
+        found.row_block = (int64_t)test_between(1, 7);
+    } else {
+        found.smooth = (int)test_below(found.per_tensor ? 2 : 3);
+    }
     return test_one_in(2) ? make_quantize(&types) : make_dynamic(&found);
 }
 
@@ -390,6 +457,10 @@ static void test_devices_are_within(void **unused)
         if (expected.differing > 0) {
             check_admission(&d.admission, &expected);
         }
+        if (s.call.op == DYNAMIC_BLOCK_QUANT_FLOAT8) { /* without the scales, or without y */
+            array_release(&s.dump[test_one_in(2) ? RESULT_SCALE : RESULT_Y]);
+            assert_int_equal(diagnosis_of(&s).admission.wrong, 0);
+        }
         random_call_release(&s);
     }
     for (int again = 0; again < test_rounds(50); again++) {
@@ -415,7 +486,10 @@ static void test_elements_outside_are_wrong(void **unused)
         struct admission expected = move_elements(&s);
 
         for (int n = 0; n < 3; n++) {
-            const size_t i = test_below(COUNT);
+            size_t i = test_below(COUNT);
+            while (s.call.tokens > 0 && is_moved_scale(&s, token_of(&s, i))) { /* where ours may be outside */
+                i = test_below(COUNT);
+            }
             uint64_t outside = array_bits(&s.results[RESULT_Y], i);
             const uint64_t mask = s.call.options.y_dtype == NPUQ_INT32 ? UINT32_MAX : 0xFF;
             const bool differed = array_bits(&s.dump[RESULT_Y], i) != outside;
@@ -434,10 +508,15 @@ static void test_elements_outside_are_wrong(void **unused)
             expected.wrong++;
             array_set_bits(&s.dump[RESULT_Y], i, outside);
         }
-        if (s.call.tokens > 0) { /* the scale has no division */
-            const size_t token = test_below(s.call.tokens);
-            const float scale = get(&s.results[RESULT_SCALE], token);
-            put(&s.dump[RESULT_SCALE], token, npuq_ref_beside(scale, test_one_in(2)));
+        if (s.call.tokens > 0) { /* the scale of a row has no division */
+            const bool up = test_one_in(2);
+            size_t token = test_below(s.call.tokens);
+            while (is_moved_scale(&s, token)) {
+                token = test_below(s.call.tokens);
+            }
+            const float beside = npuq_ref_beside(get(&s.results[RESULT_SCALE], token), up);
+            put(&s.dump[RESULT_SCALE], token,
+                s.call.op == DYNAMIC_BLOCK_QUANT_FLOAT8 ? npuq_ref_beside(beside, up) : beside);
             expected.differing++;
             expected.wrong++;
         }
@@ -545,9 +624,7 @@ static void test_mistakes_of_devices(void **unused)
 
     (void)unused;
     for (int again = 0; again < test_rounds(10); again++) {
-        struct quantize_types types = random_types();
-        types.x = NPUQ_FLOAT32;
-        struct random_call s = make_quantize(&types);
+        struct random_call s = make_divided();
         const struct admission moves = move_elements(&s);
 
         for (size_t row = 0; row < ROWS; row++) {
@@ -740,6 +817,39 @@ static void test_block_example(void **unused)
     random_call_release(&s);
 }
 
+/* A block to 8-bit floats: the scale has a quotient, too, and each element that of the dump's scale. */
+static void test_float8_block_example(void **unused)
+{
+    static const uint16_t x[] = {0x3FB0, 0x3F5E, 0x3ED6, 0x3F02, 0xBF0D, 0x3E84, 0xBFA5, 0x3F73};
+    static const uint8_t y[] = {0x7E, 0x79, 0x71, 0x72, 0xF3, 0x6A, 0xFD, 0x7A};
+    static const struct {
+        uint32_t scale;
+        uint8_t sixth;
+        size_t differing;
+        size_t wrong;
+    } dumps[] = {
+        {0x3B492492, 0x6A, 0, 0}, {0x3B492491, 0x6A, 1, 0}, {0x3B492493, 0x6A, 1, 0}, {0x3B492490, 0x6A, 1, 1},
+        {0x3B492494, 0x6A, 1, 1}, {0x3B492492, 0x6B, 1, 0}, {0x3B492491, 0x6B, 2, 0}, {0x3B492493, 0x6B, 2, 1},
+        {0x3B492492, 0x6C, 1, 1}, {0x3B492491, 0x6C, 2, 1}, {0x3B492494, 0x6C, 2, 2},
+    };
+    const npuq_tensor x_view = npuq_matrix(x, NPUQ_BFLOAT16, 2, 4, 0);
+    const npuq_tensor *const operands[OPERANDS] = {&x_view};
+    const struct call_options options = {.y_dtype = NPUQ_FLOAT8_E4M3FN, .row_block = 2, .block = 4};
+    struct random_call s = random_call_of(DYNAMIC_BLOCK_QUANT_FLOAT8, operands, &options);
+
+    (void)unused;
+    assert_memory_equal(s.results[RESULT_Y].data, y, sizeof y);
+    for (size_t i = 0; i < sizeof dumps / sizeof dumps[0]; i++) {
+        array_set_bits(&s.dump[RESULT_Y], 5, dumps[i].sixth);
+        array_set_bits(&s.dump[RESULT_SCALE], 0, dumps[i].scale);
+        const struct diagnosis d = diagnosis_of(&s);
+        assert_int_equal(d.all_differing, dumps[i].differing);
+        assert_int_equal(d.admission.differing, dumps[i].differing);
+        assert_int_equal(d.admission.wrong, dumps[i].wrong);
+    }
+    random_call_release(&s);
+}
+
 /* A quotient of 0, infinity or NaN has no neighbours: values saturated by the number next to 0 are wrong. */
 static void test_special_rows(void **unused)
 {
@@ -809,6 +919,7 @@ int main(void)
         cmocka_unit_test(test_page_example),
         cmocka_unit_test(test_dynamic_example),
         cmocka_unit_test(test_block_example),
+        cmocka_unit_test(test_float8_block_example),
         cmocka_unit_test(test_special_rows),
         cmocka_unit_test(test_zeros_of_small_floats),
     };
