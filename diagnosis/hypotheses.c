@@ -29,7 +29,8 @@ enum {
     BY_ROWS = FINDS_SCALES & ~BY_BLOCK,
     BLOCK_TO_INT8 = BY_BLOCK & TO_INT8,
     BLOCK_TO_FLOAT8 = BY_BLOCK & SCALED_TO_FLOAT8,
-    BY_ROW_FACTOR = SYMMETRIC & DYNAMIC & TO_INT8, /* DMAX / m */
+    NOT_BLOCK_TO_FLOAT8 = SYMMETRIC & ~BLOCK_TO_FLOAT8, /* which divides by m / DMAX, and has no subnormals */
+    BY_ROW_FACTOR = SYMMETRIC & DYNAMIC & TO_INT8,      /* DMAX / m */
     IN_TWO_FORMS = OPERATORS_WITH(OPTION_SCALE_FORM),
     DIVIDES = OPERATORS_WITH(OPTION_DIV_MODE),
     TO_INT4 = OPERATORS_WITH(OUTPUT_INT4),
@@ -167,7 +168,7 @@ enum {
 #define SMOOTHQUANT(type) DOES(DIVIDES_BY_BOUNDED(BOUND_1E_5), STEP_PRECISION, TYPE_##type, STEP_PRODUCT, TYPE_##type)
 #define DIVIDED_M(name, how_common, bound, text)                                                                       \
     {                                                                                                                  \
-        name, how_common, SYMMETRIC, Y_ANY, NEEDS_2(rounded_inverse, product_form), DOES(DIVIDES_BY_BOUNDED(bound)),   \
+        name, how_common, NOT_BLOCK_TO_FLOAT8, Y_ANY, NEEDS(rounded_inverse), DOES(DIVIDES_BY_BOUNDED(bound)),         \
             "divides by max(m, " text, OTHER_DEFINITION                                                                \
     }
 /* What DMAX is divided by, in the operator's own arithmetic and in that of most programs. */
@@ -440,20 +441,20 @@ const struct hypothesis hypotheses[] = {
      "returns a NaN with its sign set, as x86 makes it", "Store the one quiet NaN of the type with its sign clear."},
     {"flush-inputs", USUAL, GIVEN_SCALES, Y_ANY, NEEDS(subnormals), DOES(STEP_SUBNORMALS, SUBNORMAL_INPUTS),
      FLUSHES_INPUTS},
-    {"flush-inputs", USUAL, SYMMETRIC & ~BLOCK_TO_FLOAT8, Y_ANY, NEEDS(wide_x), DOES(STEP_SUBNORMALS, SUBNORMAL_INPUTS),
+    {"flush-inputs", USUAL, NOT_BLOCK_TO_FLOAT8, Y_ANY, NEEDS(wide_x), DOES(STEP_SUBNORMALS, SUBNORMAL_INPUTS),
      FLUSHES_INPUTS},
     {"flush-inputs", USUAL, ASYMMETRIC, Y_ANY, NEEDS_2(wide_x, smooth), DOES(STEP_SUBNORMALS, SUBNORMAL_INPUTS),
      FLUSHES_INPUTS},
     {"flush-results", RARE, FROM_NARROW | SCALED_SUMS, Y_WIDE, NEEDS(subnormals),
      DOES(STEP_SUBNORMALS, SUBNORMAL_RESULTS), FLUSHES_RESULTS},
-    {"flush-results", RARE, SYMMETRIC, Y_ANY, NEEDS_2(wide_x, small_scale), DOES(STEP_SUBNORMALS, SUBNORMAL_RESULTS),
-     FLUSHES_RESULTS},
+    {"flush-results", RARE, NOT_BLOCK_TO_FLOAT8, Y_ANY, NEEDS_2(wide_x, small_scale),
+     DOES(STEP_SUBNORMALS, SUBNORMAL_RESULTS), FLUSHES_RESULTS},
     {"flush-all", RARE, FROM_NARROW | SCALED_SUMS, Y_WIDE, NEEDS_2(subnormals, new_subnormals),
      DOES(STEP_SUBNORMALS, SUBNORMAL_ALL), FLUSHES_ALL},
     {"flush-all", RARE, SYMMETRIC &TO_INT8, Y_ANY, NEEDS_2(wide_x, small_scale), DOES(STEP_SUBNORMALS, SUBNORMAL_ALL),
      FLUSHES_ALL},
     /* A scale that flush-results makes 0 divides as the one that it was. */
-    {"flush-all", RARE, SCALED_TO_FLOAT8, Y_FLOAT8, NEEDS_3(wide_x, small_scale, smooth),
+    {"flush-all", RARE, SCALED_TO_FLOAT8 & ~BY_BLOCK, Y_FLOAT8, NEEDS_3(wide_x, small_scale, smooth),
      DOES(STEP_SUBNORMALS, SUBNORMAL_ALL), FLUSHES_ALL},
     /* ---- dynamic operators ---- */
     {"range-reciprocal", USUAL, ASYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_UNIT, UNIT_RECIPROCAL),
@@ -540,7 +541,7 @@ const struct hypothesis hypotheses[] = {
      "computes the scale as 1 / (DMAX / m)", "Compute the scale as the rule of this operator says."},
     {"scale-product", USUAL, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_FORM, FORM_PRODUCT),
      "computes the scale as m * (1 / DMAX)", "Compute the scale as the rule of this operator says."},
-    {"scale-divided", COMMON, SYMMETRIC, Y_ANY, NEEDS_2(rounded_inverse, product_form), DOES(STEP_FORM, FORM_DIVIDED),
+    {"scale-divided", COMMON, NOT_BLOCK_TO_FLOAT8, Y_ANY, NEEDS(rounded_inverse), DOES(STEP_FORM, FORM_DIVIDED),
      "computes the scale as m / DMAX", "Compute the scale as this operator does, such as m * (1 / DMAX)."},
     {"scale-is-largest", RARE, SYMMETRIC, Y_ANY, NO_NEEDS, DOES(STEP_FORM, FORM_LARGEST), "returns m as the scale",
      "Return the scale, which is about m / DMAX."},
@@ -1069,10 +1070,9 @@ struct needs needs_met(const struct call *call)
         .over_bfloat16 = finer_offset || has_more(x, NPUQ_BFLOAT16) || has_more(scale->dtype, NPUQ_BFLOAT16) ||
                          has_more(y, NPUQ_BFLOAT16),
         .rounded_inverse = !to_float8 || frexp(dmax, &exponent) != 0.5,
-        .product_form = !blocks_to_float8,
         .other_type_max = call->options.dst_type_max > 0 && dmax != dtype_of(y)->high,
         .other_scaling = blocks_to_float8 || !(by_division && rule[STEP_FORM] == FORM_DIVIDED),
-        .small_scale = rule[STEP_FORM] != FORM_FACTOR && !blocks_to_float8,
+        .small_scale = rule[STEP_FORM] != FORM_FACTOR,
         .tensor_range = row_ranges && call->rows > 1,
         .column_ranges = row_ranges && call->rows > 1 && call->columns > 1,
         .empty_group = regroups(call, GROUPED_WITHOUT_EMPTY),

@@ -68,7 +68,6 @@ struct needs {
     bool over_float16;  /* an operand of floats, or y, has another type than float16 */
     bool over_bfloat16;
     bool rounded_inverse; /* 1 / DMAX has other bits than DMAX */
-    bool product_form;    /* not of dynamic_block_quant_float8, which divides m by DMAX, then x by that */
     bool other_type_max;  /* a dst_type_max other than the largest value of y's type */
     bool other_scaling;   /* no rule of row_quant that divides by m / DMAX */
 };

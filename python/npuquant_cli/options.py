@@ -388,7 +388,7 @@ ROWS = (
         "how many single differences of each comparison are shown; all are counted", default="10", most=INT64_MAX),
     Row(Kind.FLAG, ALL - UNDIAGNOSED, "admissible", None,
         "exit with 0 also if the device's vector division can make all differences; only for quantize with --div-mode "
-        "true, dynamic-quant, dynamic-quant-float8, dynamic-block-quant, and row-quant except by grouped_swiglu"),
+        "true, dynamic-quant, dynamic-block-quant, both also with -float8, and row-quant except by grouped_swiglu"),
     Row(Kind.TEXT, ALL, "backend", "NAME",
         "the kernels to use, see npuquant info (default: the fastest); the result is the same"),
     Row(Kind.INTEGER, ALL, "threads", "N", "at most N threads; 0 means one for each processor", default="0", most=4096),

@@ -35,6 +35,7 @@ CALLS = [(usual(name).function.__name__, usual(name).hard_call) for name in oper
 CALLS += [(name, npuquant.hard_inputs(name, shape, **arguments).call) for name, shape, arguments in (
     ("npu_quantize", (12, 40), {"dtype": "uint8"}),
     ("npu_dynamic_quant", (12, 40), {"dst_type": "hifloat8", "dst_type_max": 15.0}),
+    ("npu_dynamic_block_quant", (2, 7, 40), {"dst_type": "float8_e5m2", "row_block_size": 3, "col_block_size": 16}),
     ("npu_quantize", (12, 40), {"dtype": np.int32, "axis": 0, "dtypes": {"zero_points": "int8"}}),
     ("npu_quantize", (3, 4, 40), {"dtype": "quint4x2", "div_mode": False, "without": "zero_points"}),
     ("npu_group_quant", (12, 40), {"dtypes": {"x": "bfloat16", "group_index": np.int32}}),
@@ -599,7 +600,7 @@ def test_calls_that_are_refused():
     for operator in ("quantize", "version", np.zeros(3), None, npuquant.version, npuquant.diagnose):
         for call in (lambda: npuquant.diagnose(actual, operator, x), lambda: npuquant.hypotheses(operator),
                      lambda: npuquant.explain(operator, x, at=0), lambda: npuquant.hard_inputs(operator, (3,))):
-            with pytest.raises(ValueError, match=r"\Aoperator: is .*; expected one of dequant, dynamic_quant_float8, npu_"):
+            with pytest.raises(ValueError, match=r"\Aoperator: is .*; expected one of dequant, dynamic_\w+, dynamic_quant_float8, npu_"):
                 call()
     assert _threads._kept.get() is None
 
@@ -661,6 +662,8 @@ def test_steps_end_with_the_result(name, call):
         steps = {step.step: step.definition for step in element.steps}
         for each, values in zip(("scale", "offset"), parameters):
             *rows, column = element.index
+            if "row_block_size" in call:
+                rows[-1] //= call["row_block_size"]
             index = (*rows, column // call["col_block_size"]) if "col_block_size" in call else tuple(rows)
             value = values[index] if values.size > 1 else values.flat[0]
             assert np.isnan(value) or steps[each].endswith(in_text(value, None))
@@ -873,6 +876,11 @@ def test_hypotheses_of_8_bit_floats():
                              "one-step-more", "half-step-more", "one-sided-range", "signed-extreme", "negated", "division",
                              "range-clipped-divided", "moe-routing", "inverse-first"})
     assert {each.name for each in npuquant.hypotheses("npu_dynamic_quant")} > known
+    of_blocks = {each.name for each in npuquant.hypotheses("dynamic_block_quant_float8")}
+    assert of_blocks >= {"reciprocal", "factor", "scale-product", "other-form", "row-block-ignored", "dst-type-max-ignored",
+                         "whole-row", "half-block", "range-of-next-block", "min-scale-ignored", "least-min-scale"}
+    assert of_blocks.isdisjoint({"division", "one-division", "scale-divided", "ggml-q8-0", "groups-bfloat16", "flush-inputs",
+                                 "flush-results", "smoothquant", "range-of-tensor"})
 
 
 @pytest.mark.parametrize("dtype, most", [("float8_e4m3fn", 0), ("float8_e5m2", 0), ("hifloat8", 15)])
@@ -899,6 +907,28 @@ def test_8_bit_floats_by_found_scales(dtype, most):
     dump.ravel()[at] ^= 0x04
     found = npuquant.diagnose((dump, scale), "npu_dynamic_quant", **call)
     assert found.verdict == "none" and found.admissible.wrong == 1
+
+
+def test_blocks_of_8_bit_floats():
+    """In blocks of three rows, the page's admissible scales; a scale of another block, and its place in x."""
+    codes = np.frombuffer(bytes.fromhex("7E 79 71 72 F3 6A FD 7A"), "u1")
+    x = np.array([[0x3FB0, 0x3F5E, 0x3ED6, 0x3F02, 0xBF0D, 0x3E84, 0xBFA5, 0x3F73]], "u2").repeat(3, axis=0)
+    call = {"x": np.vstack([x, x]), "dst_type": "float8_e4m3fn", "row_block_size": 3, "col_block_size": 8}
+    y, right = npuquant.npu_dynamic_block_quant(**call)
+    assert (y == codes).all() and right.view("u4").tolist() == [[0x3B492492], [0x3B492492]]
+    for bits, sixth, verdict in ((0x3B492491, 0x6B, "admissible"), (0x3B492493, 0x6A, "admissible"),
+                                 (0x3B492493, 0x6B, "none"), (0x3B492494, 0x6A, "none")):
+        dump, scale = y.copy(), right.copy()
+        dump[3:, 5], scale[1, 0] = sixth, np.uint32(bits).view(f4)
+        found = npuquant.diagnose((dump, scale), "npu_dynamic_block_quant", **call)
+        assert (found.verdict, found.admissible.unit, found.admissible.units) == (verdict, "element", 50)
+        assert found.admissible.differing == 1 + 3 * (sixth != 0x6A) and (found.admissible.wrong > 0) == (verdict == "none")
+    values = np.arange(1, 65, dtype=f4).reshape(4, 16)
+    call = {"x": values, "dst_type": "float8_e4m3fn", "row_block_size": 2, "col_block_size": 8}
+    y, scale = npuquant.npu_dynamic_block_quant(**call)
+    scale[1, 0] = f4(57) / f4(448)  # that of [3, 8], in the next block
+    assert "scale[1, 0] of the dump is the scale for m = |x[3, 8]|." in str(npuquant.diagnose((y, scale),
+                                                                                             "npu_dynamic_block_quant", **call))
 
 
 # ---- rows of fused operators ----

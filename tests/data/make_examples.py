@@ -102,8 +102,10 @@ def c_example(name, command, inputs, expected, options):
     fields = {"op": "TEST_" + command.upper().replace("-", "_")}
     if command == "quantize":
         fields.update(axis=min(1, inputs["x"].ndim - 1), div_mode="true")
-    if command == "dynamic-block-quant":
+    if command.startswith("dynamic-block-quant"):
         fields["block"] = 128
+    if command == "dynamic-block-quant-float8":
+        fields["row_block"] = 1
     for option, value in given.items():
         named = {"pertensor": "NPUQ_PER_TENSOR", "product": "NPUQ_SCALE_PRODUCT", "inverse": "NPUQ_SCALE_INVERSE"}
         is_nearest = option == "round_mode" and value == "1"
@@ -440,6 +442,22 @@ example("dynamic-quant-float8 infinity and NaN", command, {"x": np.array([[np.in
 example("dynamic-quant-float8 dst_type_max", command, {"x": rows[:1]},
         {"y": codes("12 A4 2F 00 2E 8F 27 AA"), "scale": bits([0x3E4CCCCE])},
         "--dtype", "hifloat8", "--dst-type-max", "15")
+
+# ---- dynamic_block_quant_float8 ----
+
+command = "dynamic-block-quant-float8"
+special = bits([[0x7F800000, 0x3F800000, 0xBF800000, 0], [0x7FC00000, 0x3F800000, 0, 0],
+                [0x04800000, 0x84800000, 0x00800000, 0], [0x05000000, 0x84800000, 0x00400000, 0]])
+example("dynamic-block-quant-float8 special blocks", command, {"x": special},
+        {"y": codes("00 00 80 00", "00 00 00 00", "7E FE 7E 00", "7E F6 00 00"),
+         "scale": bits([[0x7F800000], [0x7FC00000], [0], [0x00924925]])}, "--dtype", "float8_e4m3fn")
+example("dynamic-block-quant-float8 least scale", command, {"x": rows[:1]},
+        {"y": codes("6C F8 7E 00 7E E9 79 FC"), "scale": bits([[0x3BA3D70A]])},
+        "--dtype", "float8_e4m3fn", "--min-scale", "200")
+example("dynamic-block-quant-float8 of two rows", command,
+        {"x": np.array([[.5, -1.25, 3, 0], [2.75, -.375, 1.5, -2], [0, 4, -1, 7.5]], f4)},
+        {"y": codes("12 A5 2F 00", "2E 8F 27 AA", "00 28 90 2F"), "scale": np.array([[0.2], [0.5]], f4)},
+        "--dtype", "hifloat8", "--dst-type-max", "15", "--row-block", "2")
 
 # ---- dynamic_block_quant ----
 

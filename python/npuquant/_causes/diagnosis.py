@@ -64,8 +64,8 @@ class Admissible(NamedTuple):
     """How many differences the device's vector division may make, counted in units with one quotient each."""
 
     verdict: str  # "equal", "admissible" or "wrong"
-    unit: str  # "element"; for npu_dynamic_quant to integers "row" or "tensor", for npu_dynamic_block_quant "block"; for
-    # row_quant "row", or "element" with a rule that divides by the scale
+    unit: str  # "element", also of the scales of blocks to 8-bit floats; to integers "row" or "tensor" for
+    # npu_dynamic_quant, and "block" for npu_dynamic_block_quant; for row_quant "row", or "element" if its rule divides
     units: Optional[int]  # all units; this and all below are None if nothing differs
     differing: Optional[int]
     wrong: Optional[int]  # units that no quotient of the device gives
