@@ -225,8 +225,8 @@ static bool has_told_row(const struct random_call *random)
     return false;
 }
 
-/* Whether no bound that has a name, nor none, nor one scale for all gives the same dump, and a scale is more than a unit
- * apart. */
+/* Whether no bound that has a name, nor none, nor one scale for all gives the same dump, and a scale is more than a
+ * unit apart. */
 static bool shows_bound(const struct random_call *random, const struct variant *variant)
 {
     const struct array *ours = &random->results[RESULT_SCALE];

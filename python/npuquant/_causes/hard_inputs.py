@@ -535,7 +535,8 @@ class Tokens(Maker):
         asymmetric = "ASYMMETRIC" in self.form.traits
         v = (_loaded(x) * self.smooth).astype(np.float32)
         v = np.where(np.isnan(v), np.inf, v if asymmetric else abs(v)).astype(np.float64)
-        high, low = (of.reduceat(v[self.order], self.begin) for of in (np.maximum, np.minimum))
+        of_tokens = v[self.order]
+        high, low = np.maximum.reduceat(of_tokens, self.begin), np.minimum.reduceat(of_tokens, self.begin)
         are = np.zeros(v.size, bool)
         for extreme in (high, low) if asymmetric else (high,):
             at = np.flatnonzero(v == extreme[self.token])
