@@ -361,7 +361,8 @@ static void test_mistakes_are_found(void **unused)
     assert_non_null(met);
     for (int o = 0; o < NUMBER_OF_OPERATORS; o++) {
         const int checked = 1U << o & (QUANTIZE | DEQUANT | ROW_QUANT) ? 100 : 16; /* enough for every rule and type */
-        unsigned(*shown)[ALL_RULES] = calloc((size_t)hypothesis_count, sizeof *shown); /* the types of y, as their bits */
+        unsigned(*shown)[ALL_RULES] =
+            calloc((size_t)hypothesis_count, sizeof *shown); /* the types of y, as their bits */
         assert_non_null(shown);
         test_reseed((size_t)o); /* what one operator takes changes no call of another */
         for (int again = 0; again < test_rounds(100); again++) {
