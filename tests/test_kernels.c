@@ -496,6 +496,7 @@ static void draw_dequantised(void)
     const bool ordinary = !test_one_in(3);
     const bool from_int32 = id.x == NPUQ_TYPE_INT32;
     const bool to_int8 = id.y == NPUQ_TYPE_INT8;
+    const bool has_powers = npuq_is_small_float(id.x) && ordinary;
 
     draw_strides();
     p->by_column = test_one_in(2);
@@ -508,8 +509,13 @@ static void draw_dequantised(void)
     float *scale = add_factors(SLOT(params.dequant.scale), count, ordinary);
     unsigned char *x = add_rows(SLOT(block.x), b->x_stride, x_row, INPUT);
 
+    const unsigned bits = has_powers ? 0xBF : 0xFF; /* without NaN, powers of two are fast */
+
     for (size_t i = 0; i < now.arrays[now.count - 1].size; i++) {
-        x[i] = (unsigned char)test_random();
+        x[i] = (unsigned char)(test_random() & bits);
+    }
+    for (size_t i = 0; i < count && has_powers; i++) {
+        scale[i] = ldexpf(1.0f, (int)test_between(-30, 30));
     }
     for (size_t r = 0; r < b->rows && from_int32; r++) {
         fill_ints(x + r * (size_t)b->x_stride, b->n);
@@ -517,7 +523,7 @@ static void draw_dequantised(void)
     if (as_words || (to_int8 && test_one_in(2))) {
         add_y_offsets(scale, count, as_words);
     }
-    if (!from_int32 && test_one_in(2)) {
+    if (npuq_is_integer(id.x) && !from_int32 && test_one_in(2)) {
         (void)add_factors(SLOT(params.dequant.offset), count, ordinary);
     }
     if (from_int32 && test_one_in(2)) {
@@ -942,17 +948,44 @@ static void test_last_scale(void **unused)
     }
 }
 
-/* ---- every int8 and int4, with every bfloat16 scale, and with a scale of each magnitude for all columns ---------- */
+/* ---- every code of 8 and 4 bits: with all bfloat16 scales, with one of each magnitude for all columns ------------ */
+
+static void put_code(void *x, bool has_8_bits, size_t i, unsigned code)
+{
+    uint8_t *byte = (uint8_t *)x + (has_8_bits ? i : i / 2);
+
+    *byte = (uint8_t)(has_8_bits ? code : i % 2 ? (*byte & 15) | code << 4 : code & 15);
+}
+
+/* Codes of small floats with all scales of FLOAT8_E8M0, neighbours with neighbours: most strips have no NaN. */
+static void check_powers(const kernel_backend *b, kernel_call call, void *got, void *expected, size_t bytes)
+{
+    static uint8_t x[65536];
+    static float scale[65536];
+
+    for (size_t i = 0; i < 65536; i++) {
+        put_code(x, npuq_bits_of(call.id.x) == 8, i, (unsigned)(i / 256 % 16 * 16 + i % 16));
+        scale[i] = npuq_ref_float8_e8m0((uint8_t)(i / 4096 * 16 + i / 16 % 16));
+    }
+    call.block.x = x;
+    call.params.dequant = (npuq_dequant_params){.scale = scale, .by_column = true};
+    for (size_t i = 0; i < 2; i++) {
+        call.block.hints = (npuq_hints){.from_memory = i, .read_streams = 1};
+        kernel_same(b, call, got, expected, bytes, i);
+    }
+}
 
 static void check_scales(void *context, kernel_id id)
 {
-    enum { SCALES = 65536, COLUMNS = 512 };
+    enum { SCALES = 65536, COLUMNS = 4096 };
     static float scale[SCALES];
     static float offset[SCALES];
     static uint32_t x[SCALES / 4];
     static uint32_t expected[SCALES];
     static _Alignas(64) uint32_t got[SCALES]; /* non-temporal stores begin with a line */
-    const bool i8 = id.x == NPUQ_TYPE_INT8;
+    const bool has_8_bits = npuq_bits_of(id.x) == 8;
+    const bool has_offset = npuq_is_integer(id.x);
+    const unsigned codes = has_8_bits ? 256 : 16;
     const size_t bytes = kernel_y_bytes(id, SCALES);
     kernel_call call = {.id = id, .block = {.x = x, .rows = 1, .n = SCALES}};
 
@@ -966,17 +999,20 @@ static void check_scales(void *context, kernel_id id)
     }
     FOR_EACH_KERNELS(b)
     {
-        for (unsigned i = 0; i < (i8 ? 256u : 16u) * 4; i++) { /* the loop from memory has non-temporal stores */
-            memset(x, (int)(i8 ? i / 4 : i / 4 * 0x11), sizeof x);
+        for (unsigned i = 0; i < codes * 4; i++) { /* the loop from memory has non-temporal stores */
+            memset(x, (int)(has_8_bits ? i / 4 : i / 4 * 0x11), sizeof x);
             call.block.n = SCALES;
             call.block.hints = (npuq_hints){.from_memory = i % 2, .read_streams = 1};
-            call.params.dequant =
-                (npuq_dequant_params){.scale = scale, .offset = i / 2 % 2 ? offset : NULL, .by_column = true};
+            call.params.dequant = (npuq_dequant_params){
+                .scale = scale, .offset = has_offset && i / 2 % 2 ? offset : NULL, .by_column = true};
             memset(got, CANARY, bytes);
             kernel_same(b, call, got, expected, bytes, i);
         }
+        if (npuq_is_small_float(id.x)) {
+            check_powers(b, call, got, expected, bytes);
+        }
         for (unsigned i = 0; i < COLUMNS; i++) {
-            ((uint8_t *)x)[i] = (uint8_t)i;
+            put_code(x, has_8_bits, i, i / 256 * 16 + i % 16);
         }
         call.block.n = COLUMNS;
         for (int exponent = -149; exponent < 128; exponent++) {
@@ -1015,7 +1051,7 @@ static void check_least_results(void *context, kernel_id id)
             .id = id,
             .block = {.x = x, .x_stride = x_stride, .y_stride = y_stride, .rows = ROWS, .n = COLUMNS},
             .params.dequant = {.scale = scale,
-                               .offset = from_int32 ? NULL : other,
+                               .offset = npuq_is_integer(id.x) && !from_int32 ? other : NULL,
                                .row_scale = from_int32 ? other : NULL,
                                .by_column = from_int32}};
 

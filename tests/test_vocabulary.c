@@ -286,12 +286,21 @@ static void try_load(load *word, npuq_type type, bool raw, bool tail)
 
 #define TRY_LOAD_FLOAT(NAME, row)                                                                                      \
     TRY_LOAD(chunk_load_##row, vchunk, NAME, NPUQ_REF_##NAME == NPUQ_REF_FLOAT32, false, p)
-#define TRY_LOAD_SIGNED                 TRY_LOAD_FLOAT
-#define TRY_LOAD_UNSIGNED               TRY_LOAD_FLOAT
-#define TRY_LOAD_SMALL_FLOAT(NAME, row) /* no kernel loads them */
+#define TRY_LOAD_SIGNED   TRY_LOAD_FLOAT
+#define TRY_LOAD_UNSIGNED TRY_LOAD_FLOAT
+#define TRY_LOAD_SMALL_FLOAT(NAME, row)                                                                                \
+    static vchunk load_##row(const void *p)                                                                            \
+    {                                                                                                                  \
+        const npuq_type type = NPUQ_TYPE_##NAME;                                                                       \
+        return load_small_floats(p, find_code(type), CHUNK, false, npuq_is_4_bit_float(type));                         \
+    }                                                                                                                  \
+    TRY_LOAD(load_##row, vchunk, NAME, false, false, p)
 #define TRY_LOAD_TAPERED_FLOAT(NAME, row)
 #define TRY_LOAD_OF(NAME, name, row, number, KIND, ...) TRY_LOAD_##KIND(NAME, row)
 EACH_ROW_TYPE(TRY_LOAD_OF)
+TRY(chunk_load_bytes, (try_load_e4m3fn(), try_load_e5m2()))
+TRY(chunk_look_up, (try_load_e2m1(), try_load_e1m2()))
+TRY_LOAD(chunk_of_f16, vchunk, FLOAT16, false, false, chunk_load_halves(p))
 TRY_LOAD(chunk_of_ints, vchunk, INT32, false, false, chunk_load_ints(p))
 TRY_LOAD(chunk_load_halves, hchunk, FLOAT16, true, false, p)
 TRY_LOAD(chunk_load_ints, ichunk, INT32, true, false, p)
@@ -647,6 +656,33 @@ TRY(encode_int32, try_encode(NPUQ_TYPE_INT32))
 TRY(encode_float32, try_encode(NPUQ_TYPE_FLOAT32))
 TRY(encode_float16, try_encode(NPUQ_TYPE_FLOAT16))
 TRY(encode_bfloat16, try_encode(NPUQ_TYPE_BFLOAT16))
+
+/* And the check that these codes are right. */
+static void try_truncate_bfloat16(void)
+{
+    for (size_t round = 0; round < ROUNDS; round++) {
+        uint32_t bits[CHUNK];
+        uint16_t y[CHUNK];
+        uint16_t expected[CHUNK];
+        uint32_t lost = 0;
+        vchunk t;
+
+        fill(round, bits);
+        for (size_t i = 0; i < CHUNK; i++) {
+            bits[i] &= test_one_in(CHUNK) ? 0xFFFFFFFFu : 0xFFFF0000u;
+            expected[i] = (uint16_t)(bits[i] >> 16);
+            lost |= bits[i] & 0xFFFF;
+        }
+        memcpy(&t, bits, sizeof t);
+        narrow_16(y, truncate_bfloat16(t), false);
+        SAME(y, expected, sizeof y, round);
+        const bool ok = is_fast_path_ok(check_of_bfloat16(t), true);
+
+        if (ok ? lost != 0 || !are_numbers((const float *)bits) : lost == 0 && are_ordinary((const float *)bits)) {
+            fail_msg("round %zu: the check %s", round, ok ? "misses bits or a NaN" : "fails");
+        }
+    }
+}
 
 static void try_small_codes(void)
 {

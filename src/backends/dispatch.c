@@ -17,7 +17,7 @@
 #define RANGE(name, X)       .range[NPUQ_TYPE_##X] = NPUQ_RANGE_##name + 1,
 #define WIDEN(name, P)       .widen[NPUQ_TYPE_##P] = NPUQ_WIDEN_##name + 1,
 const npuq_kernel_index npuq_index_of_kernels = {NPUQ_EACH_PRODUCT(PRODUCT) NPUQ_EACH_QUOTIENT(
-    QUOTIENT) NPUQ_EACH_DEQUANT(DEQUANT, DEQUANT) NPUQ_EACH_RANGE(RANGE) NPUQ_EACH_PARAMETER(WIDEN)};
+    QUOTIENT) NPUQ_EACH_DEQUANT(DEQUANT, DEQUANT, DEQUANT) NPUQ_EACH_RANGE(RANGE) NPUQ_EACH_PARAMETER(WIDEN)};
 
 /* clang-format on */
 
@@ -25,8 +25,12 @@ const npuq_kernel_index npuq_index_of_kernels = {NPUQ_EACH_PRODUCT(PRODUCT) NPUQ
 #define COUNT(TYPES) (TYPES_##TYPES(NPUQ_ONE))
 _Static_assert((NPUQ_EACH_PRODUCT(NPUQ_ONE)) == (COUNT(PRODUCTS) + COUNT(FLOAT4)) * COUNT(FLOATS), "by a product");
 _Static_assert((NPUQ_EACH_QUOTIENT(NPUQ_ONE)) == COUNT(QUOTIENTS) * COUNT(FLOATS), "by division");
-_Static_assert((NPUQ_EACH_DEQUANT(NPUQ_ONE, NPUQ_ONE)) == (COUNT(NARROW) + COUNT(INT32)) * COUNT(FLOATS) + COUNT(INT8),
+#define NONE(...)
+_Static_assert((NPUQ_EACH_DEQUANT(NPUQ_ONE, NPUQ_ONE, NONE)) ==
+                   (COUNT(NARROW) + COUNT(INT32)) * COUNT(FLOATS) + COUNT(INT8),
                "from integers");
+_Static_assert((NPUQ_EACH_DEQUANT(NONE, NONE, NPUQ_ONE)) == (COUNT(FLOAT8) - 1 + COUNT(FLOAT4)) * COUNT(FLOATS),
+               "from small floats without hifloat8, which has no scales of groups");
 _Static_assert((NPUQ_EACH_RANGE(NPUQ_ONE)) == COUNT(FLOATS), "ranges");
 _Static_assert((NPUQ_EACH_PARAMETER(NPUQ_ONE)) == COUNT(ADDENDS) - COUNT(FLOAT32), "parameters");
 _Static_assert(NPUQ_ROW_TYPES <= NPUQ_TYPE_ROOM && NPUQ_ROWS_KERNELS < UINT8_MAX, "a byte for each");

@@ -209,7 +209,7 @@ NPUQ_EACH_QUOTIENT(QUOTIENT)
 NPUQ_EACH_RANGE(RANGE)
 NPUQ_EACH_RANGE(RUN_MAGNITUDES)
 NPUQ_EACH_RANGE(COLUMN_MAGNITUDES)
-NPUQ_EACH_DEQUANT(DEQUANT, DEQUANT)
+NPUQ_EACH_DEQUANT(DEQUANT, DEQUANT, DEQUANT)
 
 #define WIDEN(TYPE, NAME, TO_FLOAT)                                                                                    \
     static void NPUQ_KERNEL(widen, f32_from_##NAME)(const void *x, float *y, size_t n)                                 \

@@ -91,6 +91,7 @@ enum { NPUQ_LEAST_RUN = 16, NPUQ_LONGEST_RUN = 512, NPUQ_MOST_IN_RUNS = 1 << 24 
  * To floating point, each sum and product is rounded, from left to right, and the last to y's type; NaN is 0x7FC00000,
  * 0x7E00 or 0x7FC0:
  * - from int8 and int4: y = (x + offset[i]) * scale[i]
+ * - from floats of 8 and 4 bits: y = x * scale[i]
  * - from int32: y = (x + x_bias[i]) * scale[i] * row_scale[r] + bias[i]
  * int32 to int8: q = round((x + x_bias[i]) * scale[i]), clamped to -256..255, 0 if NaN. Then y = q + y_offset[i],
  * clamped to -128..127, with y_offset in -256..255. A binary32 y may lie over its int32 x.
@@ -200,11 +201,18 @@ typedef void npuq_fence_stores_fn(void);
 /* DO(name, X) */
 #define NPUQ_EACH_RANGE(DO) DO(f32, FLOAT32) DO(f16, FLOAT16) DO(bf16, BFLOAT16)
 
-/* DO(name, Y, X) for what comes from integers; TO_BF16(name, Y, X) for what becomes bfloat16 */
+/* DO(name, Y, X) for what comes from integers; TO_BF16(name, Y, X) for what becomes bfloat16; SMALL(name, Y, X) for
+ * what comes from small floats */
 #define NPUQ_EACH_INTEGER_X(DO, y, Y) DO(y##_from_i8, Y, INT8) DO(y##_from_i4, Y, QUINT4X2) DO(y##_from_i32, Y, INT32)
-#define NPUQ_EACH_DEQUANT(DO, TO_BF16)                                                                                 \
+#define NPUQ_EACH_SMALL_X(DO, y, Y)                                                                                    \
+    DO(y##_from_e4m3fn, Y, FLOAT8_E4M3FN)                                                                              \
+    DO(y##_from_e5m2, Y, FLOAT8_E5M2) DO(y##_from_e2m1, Y, FLOAT4_E2M1) DO(y##_from_e1m2, Y, FLOAT4_E1M2)
+#define NPUQ_EACH_DEQUANT(DO, TO_BF16, SMALL)                                                                          \
     NPUQ_EACH_INTEGER_X(DO, f32, FLOAT32)                                                                              \
-    NPUQ_EACH_INTEGER_X(DO, f16, FLOAT16) NPUQ_EACH_INTEGER_X(TO_BF16, bf16, BFLOAT16) DO(i8_from_i32, INT8, INT32)
+    NPUQ_EACH_INTEGER_X(DO, f16, FLOAT16)                                                                              \
+    NPUQ_EACH_INTEGER_X(TO_BF16, bf16, BFLOAT16)                                                                       \
+    DO(i8_from_i32, INT8, INT32) NPUQ_EACH_SMALL_X(SMALL, f32, FLOAT32) NPUQ_EACH_SMALL_X(SMALL, f16, FLOAT16)         \
+        NPUQ_EACH_SMALL_X(SMALL, bf16, BFLOAT16)
 
 /* DO(name, P) for the parameters that are widened */
 #define NPUQ_EACH_PARAMETER(DO) DO(f16, FLOAT16) DO(bf16, BFLOAT16) DO(i8, INT8) DO(u8, UINT8) DO(i32, INT32)
@@ -218,7 +226,7 @@ typedef void npuq_fence_stores_fn(void);
 #define NPUQ_WIDEN_NUMBER(name, P)       NPUQ_WIDEN_##name,
 enum {
     NPUQ_EACH_PRODUCT(NPUQ_PRODUCT_NUMBER) NPUQ_EACH_QUOTIENT(NPUQ_QUOTIENT_NUMBER)
-        NPUQ_EACH_DEQUANT(NPUQ_DEQUANT_NUMBER, NPUQ_DEQUANT_NUMBER) NPUQ_ROWS_KERNELS
+        NPUQ_EACH_DEQUANT(NPUQ_DEQUANT_NUMBER, NPUQ_DEQUANT_NUMBER, NPUQ_DEQUANT_NUMBER) NPUQ_ROWS_KERNELS
 };
 enum { NPUQ_EACH_RANGE(NPUQ_RANGE_NUMBER) NPUQ_RANGES };
 enum { NPUQ_EACH_PARAMETER(NPUQ_WIDEN_NUMBER) NPUQ_WIDENED };

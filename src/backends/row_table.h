@@ -27,7 +27,7 @@
         NPUQ_EACH_RANGE(NPUQ_RANGE_ENTRY)                                                                              \
         NPUQ_EACH_RANGE(NPUQ_RUN_MAGNITUDES_ENTRY)                                                                     \
         NPUQ_EACH_RANGE(NPUQ_COLUMN_MAGNITUDES_ENTRY)                                                                  \
-        NPUQ_EACH_DEQUANT(NPUQ_DEQUANT_ENTRY, TO_BF16_ENTRY)                                                           \
+        NPUQ_EACH_DEQUANT(NPUQ_DEQUANT_ENTRY, TO_BF16_ENTRY, NPUQ_DEQUANT_ENTRY)                                       \
         NPUQ_EACH_PARAMETER(NPUQ_WIDEN_ENTRY).short_rows = NPUQ_KERNEL(find, short_ranges),                            \
         .parameters = NPUQ_KERNEL(compute, scales), .pack = NPUQ_KERNEL(pack, quant_params),                           \
         .unpack = NPUQ_KERNEL(unpack, quant_params), .word_bits = NPUQ_KERNEL(find, word_bits),                        \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Integers to floating point, and int32 to int8. */
+/* Integers and small floats to floating point, and int32 to int8. */
 #ifndef NPUQ_DEQUANTISE_H
 #define NPUQ_DEQUANTISE_H
 
@@ -19,7 +19,7 @@ enum {
 
 typedef struct dequantise_spec {
     npuq_type y;
-    npuq_type x;
+    npuq_type x;   /* of small floats, one of as many bits: kernels share its code */
     bool converts; /* to bfloat16: by an instruction that not every CPU has */
     unsigned form; /* not everywhere a constant */
 } dequantise_spec;
@@ -28,6 +28,7 @@ typedef struct dequantise_spec {
 typedef struct dequantise_call {
     dequantise_spec k;
     const npuq_dequant_params *all;
+    npuq_type x; /* k.x, or a type that shares its code */
 } dequantise_call;
 
 typedef struct dequantise_parameters {
@@ -38,12 +39,13 @@ typedef struct dequantise_parameters {
     vchunk row_scale;
     bool never_nan; /* whether it is known that no result is NaN */
     vu results;     /* with LOOKS_UP */
+    small_code code;
 } dequantise_parameters;
 
 /* Takes a copy: clang forgets what is assumed of memory. */
 INLINE void assume_dequantising(dequantise_spec k)
 {
-    assume(npuq_is_integer(k.x) && (npuq_is_float(k.y) || k.y == NPUQ_TYPE_INT8));
+    assume((npuq_is_integer(k.x) || npuq_is_small_float(k.x)) && (npuq_is_float(k.y) || k.y == NPUQ_TYPE_INT8));
 }
 
 #define NPUQ_OF_KIND(NAME) NPUQ_KERNEL(dequantise, NAME)
@@ -58,7 +60,8 @@ INLINE dequantise_parameters NPUQ_OF_KIND(load)(const void *call, size_t row)
                                    .all = *c->all,
                                    .scale = chunk_set(*c->all->scale),
                                    .offset = chunk_set(c->all->offset ? *c->all->offset : 0.0f),
-                                   .row_scale = chunk_set(c->all->row_scale ? c->all->row_scale[row] : 1.0f)};
+                                   .row_scale = chunk_set(c->all->row_scale ? c->all->row_scale[row] : 1.0f),
+                                   .code = npuq_is_small_float(c->k.x) ? find_code(c->x) : (small_code){0}};
 }
 
 /* Those of requant. */
@@ -69,9 +72,10 @@ INLINE bool may_have_words(dequantise_spec k)
 
 INLINE unsigned find_form(dequantise_spec k, const npuq_dequant_params *p)
 {
-    const void *second = k.x != NPUQ_TYPE_INT32  ? (const void *)p->offset
-                         : k.y == NPUQ_TYPE_INT8 ? (const void *)p->y_offset
-                                                 : p->row_scale;
+    const void *second = npuq_is_small_float(k.x) ? NULL
+                         : k.x != NPUQ_TYPE_INT32 ? (const void *)p->offset
+                         : k.y == NPUQ_TYPE_INT8  ? (const void *)p->y_offset
+                                                  : p->row_scale;
 
     return (p->by_column ? SCALES : 0u) | (second ? ROW_SCALE_OR_OFFSET : 0u) |
            (may_have_words(k) && p->words ? WORDS : 0u) | (k.x == NPUQ_TYPE_INT32 && p->row_scales ? ROW_SCALES : 0u) |
@@ -107,6 +111,8 @@ INLINE store_check dequantise_and_store(const dequantise_parameters *p, const ch
             sums = ichunk_add(sums, load_integers(d->x_bias + at, n, tail));
         }
         t = chunk_of_ints(sums);
+    } else if (npuq_is_small_float(k.x)) {
+        t = load_small_floats(x, p->code, n, tail, npuq_is_4_bit_float(k.x));
     } else {
         t = load_x(k.x, x, n, tail);
         if (k.form & ROW_SCALE_OR_OFFSET) {
@@ -131,6 +137,11 @@ INLINE store_check dequantise_and_store(const dequantise_parameters *p, const ch
     }
     if (k.form & BIAS) {
         t = chunk_add(t, load_parameters(d->bias + at, n, tail));
+    }
+    /* A product with a power of two has all bits, unless it is subnormal or too large. */
+    if (npuq_is_small_float(k.x) && k.y == NPUQ_TYPE_BFLOAT16 && (how == FULL || how == STREAM)) {
+        narrow_16(y, truncate_bfloat16(t), how == STREAM);
+        return check_of_bfloat16(t);
     }
 #ifdef CONVERTS_BF16
     /* With non-temporal stores, rounding by integers was up to a fifth faster, but not where int4 is unpacked. */
@@ -166,7 +177,8 @@ INLINE traits NPUQ_OF_KIND(describe)(const dequantise_parameters *p)
  * less to do for each line, rows in the second-level cache were slower. */
 INLINE bool may_rule_out_nan(dequantise_spec k)
 {
-    return !AT_RUN_TIME && !(k.form & SCALES) && k.x != NPUQ_TYPE_INT32 && !(k.converts && may_look_up(k));
+    return !AT_RUN_TIME && !(k.form & SCALES) && npuq_is_integer(k.x) && k.x != NPUQ_TYPE_INT32 &&
+           !(k.converts && may_look_up(k));
 }
 
 /* Finite ones give no NaN. In [2^-64, 2^64), scale and scale * offset give no subnormal number either, which an
@@ -184,7 +196,7 @@ INLINE bool rule_out_nan(dequantise_spec k, const npuq_dequant_params *p)
  * next to nothing. */
 INLINE bool may_be_normal(dequantise_spec k)
 {
-    return !AT_RUN_TIME && (k.converts || (k.x != NPUQ_TYPE_INT32 && k.y == NPUQ_TYPE_FLOAT16));
+    return !AT_RUN_TIME && npuq_is_integer(k.x) && (k.converts || (k.x != NPUQ_TYPE_INT32 && k.y == NPUQ_TYPE_FLOAT16));
 }
 
 /* With those of rows from 2^-62 on, results are 2^-126 at least. */
@@ -210,6 +222,11 @@ INLINE size_t NPUQ_OF_KIND(run)(const dequantise_parameters *p, const rows *r, s
         known.k.form = (SET);                                                                                          \
         known.never_nan = may_rule_out_nan(known.k) || (SET)&NORMAL;                                                   \
         return NPUQ_OF_KIND(run_chunks)(&known, r, count, at);                                                         \
+    }
+    if (npuq_is_small_float(known.k.x)) {
+        FORM(SCALES)
+        known.k.form = 0;
+        return NPUQ_OF_KIND(run_chunks)(&known, r, count, at);
     }
     if (!AT_RUN_TIME) {
         FORM(looks_up ? LOOKS_UP : 0)
@@ -282,11 +299,42 @@ INLINE void dequantise_rows(const npuq_block *b, dequantise_call call)
     static void NPUQ_KERNEL(VERB, NAME)(const npuq_block *b, const void *params)                                       \
     {                                                                                                                  \
         assert(npuq_is_valid_dequant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, params));                                        \
-        dequantise_rows(b, (dequantise_call){{NPUQ_TYPE_##Y, NPUQ_TYPE_##X, CONVERTS, 0}, params});                    \
+        dequantise_rows(b, (dequantise_call){{NPUQ_TYPE_##Y, NPUQ_TYPE_##X, CONVERTS, 0}, params, NPUQ_TYPE_##X});     \
     }
 
+/* From the floats of 8 bits, and from those of 4. */
+#define DEQUANT_SMALL(y, Y)                                                                                            \
+    NOINLINE void dequantise_8_bits_to_##y(const npuq_block *b, const npuq_dequant_params *p, npuq_type x)             \
+    {                                                                                                                  \
+        dequantise_rows(b, (dequantise_call){{NPUQ_TYPE_##Y, NPUQ_TYPE_FLOAT8_E4M3FN, false, 0}, p, x});               \
+    }                                                                                                                  \
+    NOINLINE void dequantise_4_bits_to_##y(const npuq_block *b, const npuq_dequant_params *p, npuq_type x)             \
+    {                                                                                                                  \
+        dequantise_rows(b, (dequantise_call){{NPUQ_TYPE_##Y, NPUQ_TYPE_FLOAT4_E2M1, false, 0}, p, x});                 \
+    }
+DEQUANT_SMALL(f32, FLOAT32)
+DEQUANT_SMALL(f16, FLOAT16)
+DEQUANT_SMALL(bf16, BFLOAT16)
+
+NOINLINE void dequantise_small_float(const npuq_block *b, npuq_type y, npuq_type x, const npuq_dequant_params *p)
+{
+    const bool has_4_bits = npuq_is_4_bit_float(x);
+
+    assert(npuq_is_valid_dequant(b, y, x, p));
+    switch (y) {
+    case NPUQ_TYPE_FLOAT32: has_4_bits ? dequantise_4_bits_to_f32(b, p, x) : dequantise_8_bits_to_f32(b, p, x); break;
+    case NPUQ_TYPE_FLOAT16: has_4_bits ? dequantise_4_bits_to_f16(b, p, x) : dequantise_8_bits_to_f16(b, p, x); break;
+    default: has_4_bits ? dequantise_4_bits_to_bf16(b, p, x) : dequantise_8_bits_to_bf16(b, p, x); break;
+    }
+}
+
 #define DEQUANT(...) DEFINE_DEQUANT(dequantise, false, __VA_ARGS__)
-NPUQ_EACH_DEQUANT(DEQUANT, DEQUANT)
+#define SMALL_DEQUANT(NAME, Y, X)                                                                                      \
+    static void NPUQ_KERNEL(dequantise, NAME)(const npuq_block *b, const void *params)                                 \
+    {                                                                                                                  \
+        dequantise_small_float(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, params);                                               \
+    }
+NPUQ_EACH_DEQUANT(DEQUANT, DEQUANT, SMALL_DEQUANT)
 
 #ifdef CONVERTS_BF16
 #define CONVERT(...) DEFINE_DEQUANT(convert, true, __VA_ARGS__)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The encodes of small floats, over words of vec_required.h. Included by chunk.h. */
+/* The codes of small floats, made and widened, over words of vec_required.h. Included by chunk.h. */
 #ifndef NPUQ_SMALL_FLOATS_H
 #define NPUQ_SMALL_FLOATS_H
 
@@ -244,6 +244,67 @@ INLINE icodes encode_hifloat8(vchunk t, bool exact, store_check *check)
         *check = check_of_floats(t);
     }
     return icodes_of_halves(hifloat8_halves(t.v[0], t.v[1]), hifloat8_halves(t.v[2], t.v[3]));
+}
+
+/* Upper halves of the values of codes 0 to 7. */
+#define E2M1(SIGN)                                                                                                     \
+    (SIGN) + 0x0000, (SIGN) + 0x3F00, (SIGN) + 0x3F80, (SIGN) + 0x3FC0, (SIGN) + 0x4000, (SIGN) + 0x4040,              \
+        (SIGN) + 0x4080, (SIGN) + 0x40C0
+#define E1M2(SIGN)                                                                                                     \
+    (SIGN) + 0x0000, (SIGN) + 0x3E80, (SIGN) + 0x3F00, (SIGN) + 0x3F40, (SIGN) + 0x3F80, (SIGN) + 0x3FA0,              \
+        (SIGN) + 0x3FC0, (SIGN) + 0x3FE0
+static const uint16_t upper_of_e2m1[] = {E2M1(0), E2M1(0x8000), E2M1(0), E2M1(0x8000)};
+static const uint16_t upper_of_e1m2[] = {E1M2(0), E1M2(0x8000), E1M2(0), E1M2(0x8000)};
+
+INLINE small_code find_code(npuq_type type)
+{
+    const npuq_float_form form = npuq_float_form_of(type);
+
+    if (npuq_is_4_bit_float(type)) {
+        return (small_code){.table = vector_at(type == NPUQ_TYPE_FLOAT4_E2M1 ? upper_of_e2m1 : upper_of_e1m2, 0)};
+    }
+    return (small_code){.shift = form.mantissa - 2,
+                        .mask = (uint16_t)(0x8000 | 0x7F << (10 - form.mantissa)),
+                        .power = (float)(1 << (15 - form.bias))};
+}
+
+/* What has all bits of float16's exponent is Inf or NaN; of FLOAT8_E4M3FN, the code with all bits is NaN. */
+INLINE vh float16_of_code(vh code, small_code c)
+{
+    const vh half = (vh)((vs)code >> c.shift) & c.mask;
+
+    return half | (vh)((half | 0x8000) == c.mask);
+}
+
+/* Floats of 8 or 4 bits. */
+INLINE vchunk load_small_floats(const char *x, small_code c, size_t n, bool tail, bool has_4_bits)
+{
+    char last[CHUNK] = {0};
+
+    if (tail) {
+        memcpy(last, x, has_4_bits ? n / 2 : n);
+        x = last;
+    }
+    if (has_4_bits) {
+        return chunk_look_up(x, c.table);
+    }
+    const hchunk codes = chunk_load_bytes(x);
+    const hchunk halves = {{float16_of_code(codes.v[0], c), float16_of_code(codes.v[1], c)}};
+    vchunk t = chunk_of_f16(halves);
+
+    for (int i = 0; i < 4; i++) {
+        t.v[i] *= c.power;
+    }
+    return t;
+}
+
+/* Whether bfloat16 has all numbers of a chunk; fails where a lane is NaN. */
+INLINE store_check check_of_bfloat16(vchunk t)
+{
+    const vu bits = ((vu)t.v[0] | (vu)t.v[1]) | ((vu)t.v[2] | (vu)t.v[3]);
+
+    t.v[0] = (vf)((vi)t.v[0] | ((vi)(bits & 0xFFFF) > 0));
+    return check_of_floats(t);
 }
 
 #endif

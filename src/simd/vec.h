@@ -37,6 +37,14 @@ typedef struct small_format {
     uint16_t sign;         /* the bits of a code that the sign sets */
 } small_format;
 
+/* How the codes of such a type are widened: those of 8 bits by way of float16, those of 4 by a table. */
+typedef struct small_code {
+    int shift;     /* of a code in the upper bits, to float16's places */
+    uint16_t mask; /* the bits that it has there */
+    float power;   /* what its value is then multiplied by */
+    vu table;      /* see chunk_look_up() */
+} small_code;
+
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 enum { LOW_FIRST = 1 };
 #else

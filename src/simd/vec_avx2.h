@@ -55,6 +55,12 @@ static inline vq in_order(vq bytes, bool unpack_order)
                         : _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
+/* Bytes in the order from which unpacking makes that of memory. */
+static inline vq to_unpack(vq bytes)
+{
+    return _mm256_permute4x64_epi64(bytes, 0xD8);
+}
+
 /* Of bytes that hold two elements, in the lower half of each 128 bits. */
 static inline __m128i nibbles_in_order(vq bytes, bool unpack_order)
 {
@@ -124,15 +130,35 @@ static inline vq join_halves(vhalf a, vhalf b)
     return _mm256_set_m128i(b, a);
 }
 
+static inline vhalf first_half(vq v)
+{
+    return _mm256_castsi256_si128(v);
+}
+
+static inline vhalf last_half(vq v)
+{
+    return _mm256_extracti128_si256(v, 1);
+}
+
 /* Rounded half to even at bit 16; the carry may reach the exponent. */
 static inline vq round_bf16(vf t)
 {
     return (vq)(((vu)t + 0x7FFF + ((vu)t >> 16 & 1)) >> 16);
 }
 
+static inline vq pair_words(vq a, vq b)
+{
+    return _mm256_permute4x64_epi64(_mm256_packus_epi32(a, b), 0xD8);
+}
+
 static inline vq pair_bf16(vf a, vf b)
 {
-    return _mm256_permute4x64_epi64(_mm256_packus_epi32(round_bf16(a), round_bf16(b)), 0xD8);
+    return pair_words(round_bf16(a), round_bf16(b));
+}
+
+static inline vq pair_upper(vf a, vf b)
+{
+    return pair_words(_mm256_srli_epi32((vq)a, 16), _mm256_srli_epi32((vq)b, 16));
 }
 
 #include "vec_x86.h"
@@ -152,20 +178,35 @@ static inline vchunk chunk_load_i4(const void *p)
     return (vchunk){{floats_of_word(x), floats_of_word(x + 4), floats_of_word(x + 8), floats_of_word(x + 12)}};
 }
 
-/* Low and high bytes are looked up, and joined within 128 bits: so the first 128 bits take int4 0-7 and 16-23. */
-#define LOOKS_UP_I4 1
-static inline hcodes look_up_int4(const void *x, vu results)
+/* Low and high bytes are looked up, and joined within 128 bits. */
+static inline hchunk look_up_in_order(const void *x, vu results, vq order)
 {
     const vq low_first =
         _mm256_set_epi64x(0x0F0D0B0907050301, 0x0E0C0A0806040200, 0x0F0D0B0907050301, 0x0E0C0A0806040200);
     const vq halves = _mm256_shuffle_epi8((vq)results, low_first);
-    const vq order = _mm256_setr_epi8(0, -1, 1, -1, 2, -1, 3, -1, 8, -1, 9, -1, 10, -1, 11, -1, 4, -1, 5, -1, 6, -1, 7,
-                                      -1, 12, -1, 13, -1, 14, -1, 15, -1);
     const vq pairs = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(load_half(x)), order);
     const vq nibbles = (pairs | _mm256_slli_epi16(pairs, 4)) & _mm256_set1_epi8(0x0F);
     const vq low = _mm256_shuffle_epi8(_mm256_permute4x64_epi64(halves, 0x88), nibbles);
     const vq high = _mm256_shuffle_epi8(_mm256_permute4x64_epi64(halves, 0xDD), nibbles);
-    return (hcodes){.whole = {_mm256_unpacklo_epi8(low, high), _mm256_unpackhi_epi8(low, high)}};
+    return (hchunk){{(vh)_mm256_unpacklo_epi8(low, high), (vh)_mm256_unpackhi_epi8(low, high)}};
+}
+
+/* The first 128 bits take int4 0-7 and 16-23. */
+#define LOOKS_UP_I4 1
+static inline hcodes look_up_int4(const void *x, vu results)
+{
+    const vq order = _mm256_setr_epi8(0, -1, 1, -1, 2, -1, 3, -1, 8, -1, 9, -1, 10, -1, 11, -1, 4, -1, 5, -1, 6, -1, 7,
+                                      -1, 12, -1, 13, -1, 14, -1, 15, -1);
+    const hchunk found = look_up_in_order(x, results, order);
+    return (hcodes){.whole = {(vq)found.v[0], (vq)found.v[1]}};
+}
+
+/* The first 128 bits take every other four elements, as results are unpacked twice. */
+static inline vchunk chunk_look_up(const void *x, vu table)
+{
+    const vq order = _mm256_setr_epi8(0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13, -1, 2, -1, 3, -1, 6, -1, 7,
+                                      -1, 10, -1, 11, -1, 14, -1, 15, -1);
+    return unpacked_bf16(look_up_in_order(x, table, order));
 }
 
 static inline vf lanes_in_order(vf v)

@@ -56,6 +56,12 @@ static inline vq in_order(vq bytes, bool unpack_order)
                               _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), bytes);
 }
 
+/* Bytes in the order from which unpacking makes that of memory. */
+static inline vq to_unpack(vq bytes)
+{
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), bytes);
+}
+
 /* Of bytes that hold two elements, in the lower half of each 128 bits. */
 static inline __m256i nibbles_in_order(vq bytes, bool unpack_order)
 {
@@ -152,6 +158,23 @@ static inline vq pair_bf16(vf a, vf b)
     return _mm512_permutexvar_epi16(order, rounded);
 }
 
+static inline vq pair_upper(vf a, vf b)
+{
+    const __m512i upper = _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27,
+                                           25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+    return _mm512_permutex2var_epi16((vq)a, upper, (vq)b);
+}
+
+static inline vhalf first_half(vq v)
+{
+    return _mm512_castsi512_si256(v);
+}
+
+static inline vhalf last_half(vq v)
+{
+    return _mm512_extracti64x4_epi64(v, 1);
+}
+
 static inline vq join_halves(vhalf a, vhalf b)
 {
     return _mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1);
@@ -197,19 +220,24 @@ static inline hcodes look_up_int4(const void *x, vu results)
                               look_up_32((const __m128i *)x + 1, order, shifts, (vq)results)}};
 }
 
-/* Looks up the upper halves of floats; the lower halves are 0. Those of int4 i and i + 16 come side by side. */
-static inline vchunk chunk_load_i4(const void *p)
+/* The upper halves of elements i and i + 16 come side by side. */
+static inline vchunk chunk_look_up(const void *p, vu table)
 {
     const vq order = _mm512_set_epi64(0x0F0F07070F0F0707, 0x0E0E06060E0E0606, 0x0D0D05050D0D0505, 0x0C0C04040C0C0404,
                                       0x0B0B03030B0B0303, 0x0A0A02020A0A0202, 0x0909010109090101, 0x0808000008080000);
     const int64_t shifts = 0x0004000400000000;
+    const vq upper = _mm512_set1_epi32((int32_t)0xFFFF0000u);
+    const vq a = look_up_32(p, order, shifts, (vq)table);
+    const vq b = look_up_32((const __m128i *)p + 1, order, shifts, (vq)table);
+    return (vchunk){{(vf)_mm512_slli_epi32(a, 16), (vf)(a & upper), (vf)_mm512_slli_epi32(b, 16), (vf)(b & upper)}};
+}
+
+static inline vchunk chunk_load_i4(const void *p)
+{
     const vq table =
         _mm512_broadcast_i64x4(_mm256_setr_epi32(0x3F800000, 0x40404000, 0x40A04080, 0x40E040C0, (int32_t)0xC0E0C100u,
                                                  (int32_t)0xC0A0C0C0u, (int32_t)0xC040C080u, (int32_t)0xBF80C000u));
-    const vq upper = _mm512_set1_epi32((int32_t)0xFFFF0000u);
-    const vq a = look_up_32(p, order, shifts, table);
-    const vq b = look_up_32((const __m128i *)p + 1, order, shifts, table);
-    return (vchunk){{(vf)_mm512_slli_epi32(a, 16), (vf)(a & upper), (vf)_mm512_slli_epi32(b, 16), (vf)(b & upper)}};
+    return chunk_look_up(p, (vu)table);
 }
 
 static inline vf v_even(vf a, vf b)

@@ -231,9 +231,8 @@ static inline vh other_f16(vh half)
     return (magnitude + 0x400) | ((magnitude - 0x400) & (vh)(magnitude != 0));
 }
 
-static inline vchunk chunk_load_f16(const void *p)
+static inline vchunk chunk_of_f16(hchunk t)
 {
-    const hchunk t = chunk_load_halves(p);
     const vl others = (vl)((other_f16(t.v[0]) | other_f16(t.v[1])) & 0x8000);
 
     if ((others[0] | others[1]) != 0) {
@@ -243,6 +242,33 @@ static inline vchunk chunk_load_f16(const void *p)
     const vh last = upper_of_f16(t.v[1]);
     return (vchunk){{(vf)join_first_h(t.v[0] << 13, first), (vf)join_last_h(t.v[0] << 13, first),
                      (vf)join_first_h(t.v[1] << 13, last), (vf)join_last_h(t.v[1] << 13, last)}};
+}
+
+static inline vchunk chunk_load_f16(const void *p)
+{
+    return chunk_of_f16(chunk_load_halves(p));
+}
+
+static inline hchunk chunk_load_bytes(const void *p)
+{
+    const vb bytes = (vb)vector_at(p, 0);
+    const vb zero = {0};
+    return (hchunk){{join_first_b(zero, bytes), join_last_b(zero, bytes)}};
+}
+
+/* The sign is the code's upper bit. */
+static inline vchunk chunk_look_up(const void *p, vu table)
+{
+    const uint8_t *x = p;
+    uint32_t bits[CHUNK];
+    vchunk t;
+
+    for (unsigned i = 0; i < CHUNK; i++) {
+        const uint32_t code = (uint32_t)x[i / 2] >> 4 * (i % 2) & 15;
+        bits[i] = (uint32_t)((vh)table)[code & 7] << 16 | code >> 3 << 31;
+    }
+    memcpy(&t, bits, sizeof t);
+    return t;
 }
 
 static inline vchunk chunk_load_bf16(const void *p)
@@ -443,6 +469,11 @@ static inline hchunk halves_of_bf16(vchunk t)
 {
     return (hchunk){{high_halves(rounded_bf16(t.v[0]), rounded_bf16(t.v[1])),
                      high_halves(rounded_bf16(t.v[2]), rounded_bf16(t.v[3]))}};
+}
+
+static inline hchunk truncate_bfloat16(vchunk t)
+{
+    return (hchunk){{high_halves((vu)t.v[0], (vu)t.v[1]), high_halves((vu)t.v[2], (vu)t.v[3])}};
 }
 
 static __attribute__((noinline)) hchunk exact_bfloat16(vchunk t)

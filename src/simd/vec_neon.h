@@ -95,23 +95,54 @@ static inline bool are_quotients_exact(vchunk q)
 
 /* ---- loads ------------------------------------------------------------------------------------------------------ */
 
-static inline vchunk chunk_load_f16(const void *p)
+static inline vchunk chunk_of_f16(hchunk t)
 {
-    const uint16_t *x = p;
-    const float16x8_t a = vreinterpretq_f16_u16(vld1q_u16(x));
-    const float16x8_t b = vreinterpretq_f16_u16(vld1q_u16(x + 8));
+    const float16x8_t a = vreinterpretq_f16_u16(t.v[0]);
+    const float16x8_t b = vreinterpretq_f16_u16(t.v[1]);
     return (vchunk){
         {vcvt_f32_f16(vget_low_f16(a)), vcvt_high_f32_f16(a), vcvt_f32_f16(vget_low_f16(b)), vcvt_high_f32_f16(b)}};
 }
 
-static inline vchunk chunk_load_bf16(const void *p)
+static inline vchunk chunk_load_f16(const void *p)
 {
-    const uint16_t *x = p;
-    const uint16x8_t a = vld1q_u16(x);
-    const uint16x8_t b = vld1q_u16(x + 8);
+    return chunk_of_f16(chunk_load_halves(p));
+}
+
+static inline vchunk chunk_of_bf16(uint16x8_t a, uint16x8_t b)
+{
     return (vchunk){
         {vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(a), 16)), vreinterpretq_f32_u32(vshll_high_n_u16(a, 16)),
          vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(b), 16)), vreinterpretq_f32_u32(vshll_high_n_u16(b, 16))}};
+}
+
+static inline vchunk chunk_load_bf16(const void *p)
+{
+    const hchunk t = chunk_load_halves(p);
+    return chunk_of_bf16(t.v[0], t.v[1]);
+}
+
+static inline hchunk chunk_load_bytes(const void *p)
+{
+    const uint8x16_t x = vld1q_u8(p);
+    return (hchunk){{vshll_n_u8(vget_low_u8(x), 8), vshll_high_n_u8(x, 8)}};
+}
+
+/* A magnitude's two bytes are looked up; the sign is the code's upper bit. */
+static inline uint16x8_t look_up_halves(uint8x8_t codes, vu table)
+{
+    const uint16x8_t code = vmovl_u8(codes);
+    const uint16x8_t bytes = vmlaq_n_u16(vdupq_n_u16(0x0100), vandq_u16(code, vdupq_n_u16(7)), 0x0202);
+    const uint16x8_t magnitude =
+        vreinterpretq_u16_u8(vqtbl1q_u8(vreinterpretq_u8_u32(table), vreinterpretq_u8_u16(bytes)));
+    return vorrq_u16(magnitude, vshlq_n_u16(vshrq_n_u16(code, 3), 15));
+}
+
+static inline vchunk chunk_look_up(const void *p, vu table)
+{
+    const uint8x8_t bytes = vld1_u8(p);
+    const uint8x8_t even = vand_u8(bytes, vdup_n_u8(15));
+    const uint8x8_t odd = vshr_n_u8(bytes, 4);
+    return chunk_of_bf16(look_up_halves(vzip1_u8(even, odd), table), look_up_halves(vzip2_u8(even, odd), table));
 }
 
 static inline vchunk floats_of_i16(int16x8_t a, int16x8_t b)
@@ -248,6 +279,11 @@ static inline hchunk encode_bfloat16(vchunk t, bool exact, bool *check)
 {
     t = with_one_nan(t, exact, check);
     return (hchunk){{halves_bf16(t.v[0], t.v[1]), halves_bf16(t.v[2], t.v[3])}};
+}
+
+static inline hchunk truncate_bfloat16(vchunk t)
+{
+    return (hchunk){{upper_halves(t.v[0], t.v[1]), upper_halves(t.v[2], t.v[3])}};
 }
 
 /* ---- narrows ---------------------------------------------------------------------------------------------------- */

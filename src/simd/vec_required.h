@@ -61,6 +61,12 @@ WORD(vchunk, chunk_load_i32, (const void *p))
 /* In vec.h: patterns of float16 or bfloat16, and int32, as they are. */
 WORD(hchunk, chunk_load_halves, (const void *p))
 WORD(ichunk, chunk_load_ints, (const void *p))
+/* Bytes as the upper ones of halves, and patterns of float16 widened exactly. A NaN may have any payload. */
+WORD(hchunk, chunk_load_bytes, (const void *p))
+WORD(vchunk, chunk_of_f16, (hchunk t))
+/* Floats of 4 bits, the even element low, from a table of the upper halves of their 16 values. The lower halves are 0.
+ * The table is repeated to fill the vector; where that has room for 8 of them, those of the other sign are left out. */
+WORD(vchunk, chunk_look_up, (const void *p, vu table))
 
 /* The first n lanes are elements, 0 < n <= CHUNK, for int4 a multiple of 8. The other lanes repeat the first lane, for
  * int4 the first eight. Nothing beyond n is read. without_masks.h makes these of the loads above. */
@@ -130,6 +136,8 @@ WORD(ichunk, encode_float32, (vchunk t, bool exact, store_check *check))
 /* hcodes, a type of the header, are codes of 16 bits in the order of memory. */
 WORD(hcodes, encode_float16, (vchunk t, bool exact, store_check *check))
 WORD(hcodes, encode_bfloat16, (vchunk t, bool exact, store_check *check))
+/* The upper halves, which are the codes of numbers that bfloat16 has. */
+WORD(hcodes, truncate_bfloat16, (vchunk t))
 #ifdef CONVERTS_BF16
 /* For CPUs that convert to bfloat16. The check may also fail where a lane is subnormal. */
 WORD(hcodes, encode_converted_bfloat16, (vchunk t, store_check *check))

@@ -105,15 +105,35 @@ LOAD(i8, load_quarter, 1)
 LOAD(u8, load_quarter, 1)
 #undef LOAD
 
+static inline hchunk chunk_load_bytes(const void *p)
+{
+    const vq bytes = to_unpack((vq)vector_at(p, 0));
+    const vq zero = {0};
+    return (hchunk){{(vh)MM(unpacklo_epi8)(zero, bytes), (vh)MM(unpackhi_epi8)(zero, bytes)}};
+}
+
+static inline vchunk chunk_of_f16(hchunk t)
+{
+    const vq a = (vq)t.v[0];
+    const vq b = (vq)t.v[1];
+    return (vchunk){{floats_of_f16(first_half(a)), floats_of_f16(last_half(a)), floats_of_f16(first_half(b)),
+                     floats_of_f16(last_half(b))}};
+}
+
 /* Unpacking widens in one operation a vector, and the above in two. It leaves the halves of each 128 bits in two
  * vectors: unpack order. Packing puts them together again. */
-static inline vchunk chunk_load_unpacked_bf16(const void *p)
+static inline vchunk unpacked_bf16(hchunk t)
 {
-    const vq a = (vq)vector_at(p, 0);
-    const vq b = (vq)vector_at(p, 1);
+    const vq a = (vq)t.v[0];
+    const vq b = (vq)t.v[1];
     const vq zero = {0};
     return (vchunk){{(vf)MM(unpacklo_epi16)(zero, a), (vf)MM(unpackhi_epi16)(zero, a), (vf)MM(unpacklo_epi16)(zero, b),
                      (vf)MM(unpackhi_epi16)(zero, b)}};
+}
+
+static inline vchunk chunk_load_unpacked_bf16(const void *p)
+{
+    return unpacked_bf16(chunk_load_halves(p));
 }
 
 /* ---- encodes ---------------------------------------------------------------------------------------------------- */
@@ -221,6 +241,11 @@ static inline hcodes encode_bfloat16(vchunk t, bool exact, store_check *check)
 {
     t = with_one_nan(t, exact, check);
     return (hcodes){.whole = {pair_bf16(t.v[0], t.v[1]), pair_bf16(t.v[2], t.v[3])}};
+}
+
+static inline hcodes truncate_bfloat16(vchunk t)
+{
+    return (hcodes){.whole = {pair_upper(t.v[0], t.v[1]), pair_upper(t.v[2], t.v[3])}};
 }
 
 /* ---- narrows ---------------------------------------------------------------------------------------------------- */
