@@ -303,36 +303,25 @@ INLINE void dequantise_rows(const npuq_block *b, dequantise_call call)
     }
 
 /* From the floats of 8 bits, and from those of 4. */
-#define DEQUANT_SMALL(y, Y)                                                                                            \
-    NOINLINE void dequantise_8_bits_to_##y(const npuq_block *b, const npuq_dequant_params *p, npuq_type x)             \
+#define FROM_SMALL(VERB, Y, X)                                                                                         \
+    NOINLINE void NPUQ_KERNEL(VERB, Y)(const npuq_block *b, const void *params, npuq_type x)                           \
     {                                                                                                                  \
-        dequantise_rows(b, (dequantise_call){{NPUQ_TYPE_##Y, NPUQ_TYPE_FLOAT8_E4M3FN, false, 0}, p, x});               \
-    }                                                                                                                  \
-    NOINLINE void dequantise_4_bits_to_##y(const npuq_block *b, const npuq_dequant_params *p, npuq_type x)             \
-    {                                                                                                                  \
-        dequantise_rows(b, (dequantise_call){{NPUQ_TYPE_##Y, NPUQ_TYPE_FLOAT4_E2M1, false, 0}, p, x});                 \
+        dequantise_rows(b, (dequantise_call){{NPUQ_TYPE_##Y, NPUQ_TYPE_##X, false, 0}, params, x});                    \
     }
-DEQUANT_SMALL(f32, FLOAT32)
-DEQUANT_SMALL(f16, FLOAT16)
-DEQUANT_SMALL(bf16, BFLOAT16)
-
-NOINLINE void dequantise_small_float(const npuq_block *b, npuq_type y, npuq_type x, const npuq_dequant_params *p)
-{
-    const bool has_4_bits = npuq_is_4_bit_float(x);
-
-    assert(npuq_is_valid_dequant(b, y, x, p));
-    switch (y) {
-    case NPUQ_TYPE_FLOAT32: has_4_bits ? dequantise_4_bits_to_f32(b, p, x) : dequantise_8_bits_to_f32(b, p, x); break;
-    case NPUQ_TYPE_FLOAT16: has_4_bits ? dequantise_4_bits_to_f16(b, p, x) : dequantise_8_bits_to_f16(b, p, x); break;
-    default: has_4_bits ? dequantise_4_bits_to_bf16(b, p, x) : dequantise_8_bits_to_bf16(b, p, x); break;
-    }
-}
+FROM_SMALL(dequantise_8_bits, FLOAT32, FLOAT8_E4M3FN)
+FROM_SMALL(dequantise_4_bits, FLOAT32, FLOAT4_E2M1)
+FROM_SMALL(dequantise_8_bits, FLOAT16, FLOAT8_E4M3FN)
+FROM_SMALL(dequantise_4_bits, FLOAT16, FLOAT4_E2M1)
+FROM_SMALL(dequantise_8_bits, BFLOAT16, FLOAT8_E4M3FN)
+FROM_SMALL(dequantise_4_bits, BFLOAT16, FLOAT4_E2M1)
 
 #define DEQUANT(...) DEFINE_DEQUANT(dequantise, false, __VA_ARGS__)
 #define SMALL_DEQUANT(NAME, Y, X)                                                                                      \
     static void NPUQ_KERNEL(dequantise, NAME)(const npuq_block *b, const void *params)                                 \
     {                                                                                                                  \
-        dequantise_small_float(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, params);                                               \
+        assert(npuq_is_valid_dequant(b, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, params));                                        \
+        (npuq_is_4_bit_float(NPUQ_TYPE_##X) ? NPUQ_KERNEL(dequantise_4_bits, Y)                                        \
+                                            : NPUQ_KERNEL(dequantise_8_bits, Y))(b, params, NPUQ_TYPE_##X);            \
     }
 NPUQ_EACH_DEQUANT(DEQUANT, DEQUANT, SMALL_DEQUANT)
 
