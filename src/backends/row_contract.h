@@ -103,14 +103,14 @@ NPUQ_CONTRACT bool npuq_are_valid_parameters(npuq_dynamic_form form, npuq_type y
 NPUQ_CONTRACT bool npuq_is_valid_dequant(const npuq_block *b, npuq_type y, npuq_type x, const npuq_dequant_params *p)
 {
     const bool from_int32 = x == NPUQ_TYPE_INT32;
+    const bool has_offset = npuq_is_integer(x) && !from_int32;
     const bool are_words = from_int32 && (y == NPUQ_TYPE_INT8 || y == NPUQ_TYPE_FLOAT16) && p->by_column &&
                            !p->row_scale && !p->row_scales && !p->bias && npuq_is_aligned(p->words, 8);
 
     return npuq_is_valid_x(b, x) && npuq_is_valid_y(b, y) && npuq_is_array(p->scale) && (!p->words || are_words) &&
            npuq_is_aligned(p->offset, 4) && npuq_is_aligned(p->x_bias, 4) && npuq_is_aligned(p->row_scale, 4) &&
            npuq_is_aligned(p->bias, 4) && npuq_is_aligned(p->y_offset, 4) && npuq_is_aligned(p->row_scales, 4) &&
-           (from_int32 || npuq_is_small_float(x) ? !p->offset : true) && (from_int32 || !p->x_bias) &&
-           !(p->row_scale && p->row_scales) &&
+           (has_offset || !p->offset) && (from_int32 || !p->x_bias) && !(p->row_scale && p->row_scales) &&
            ((from_int32 && y != NPUQ_TYPE_INT8) || (!p->row_scale && !p->row_scales && !p->bias));
 }
 
