@@ -293,7 +293,7 @@ INLINE vchunk load_small_floats(const char *x, small_code c, size_t n, bool tail
     vchunk t = chunk_of_f16(halves);
 
     for (int i = 0; i < 4; i++) {
-        t.v[i] *= c.power;
+        t.v[i] = t.v[i] * v_set(c.power);
     }
     return t;
 }
