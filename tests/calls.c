@@ -550,6 +550,7 @@ void test_draw_call(test_drawing *d)
         [TEST_QUANTIZE] = draw_quantize,     [TEST_GROUP_QUANT] = draw_group_quant,
         [TEST_REQUANT] = draw_requant,       [TEST_TRANS_QUANT_PARAM] = draw_trans_quant_param,
         [TEST_ANTI_QUANT] = draw_anti_quant, [TEST_DYNAMIC_MX_QUANT] = draw_mx,
+        [TEST_ANTI_MX_QUANT] = draw_mx,
     };
     const enum test_operator op = d->call.op;
 

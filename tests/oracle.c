@@ -214,7 +214,8 @@ void test_call_oracle(const test_call *c, void *const elements[SLOTS])
     case TEST_DYNAMIC_QUANT_SYMMETRIC_PARAMS: params(c, elements, true); break;
     case TEST_DYNAMIC_QUANT_APPLY: apply(c, elements, ends, false); break;
     case TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY: apply(c, elements, ends, true); break;
-    case TEST_DYNAMIC_MX_QUANT: mx(c, elements); break;
+    case TEST_DYNAMIC_MX_QUANT:
+    case TEST_ANTI_MX_QUANT: mx(c, elements); break;
     case TEST_OPERATORS: abort();
     }
     free(ends);

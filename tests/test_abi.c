@@ -201,6 +201,7 @@ BOTH(dynamic_quant_symmetric_apply, tensor, tensor, tensor, npuq_quant_mode, ten
 BOTH(dynamic_block_quant, tensor, int64_t, float, tensor, tensor);
 BOTH(dynamic_block_quant_float8, tensor, int64_t, int64_t, float, float, tensor, tensor);
 BOTH(dynamic_mx_quant, tensor, int32_t, const npuq_mx *, tensor, tensor);
+BOTH(anti_mx_quant, tensor, tensor, int32_t, const npuq_mx *, tensor);
 BOTH(dequant, tensor, tensor, tensor, tensor, tensor);
 BOTH(requant, tensor, tensor, tensor, tensor);
 BOTH(anti_quant, tensor, tensor, tensor, tensor);

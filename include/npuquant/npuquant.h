@@ -10,7 +10,7 @@
  * - To quantise: npuq_quantize(), npuq_group_quant(), npuq_dynamic_quant(), npuq_dynamic_quant_asymmetric() and
  *   npuq_dynamic_block_quant().
  * - To 8-bit floats: npuq_quantize(), npuq_dynamic_quant_float8() and npuq_dynamic_block_quant_float8(). To 8- and
- *   4-bit floats in groups with a power of two as their scale: npuq_dynamic_mx_quant().
+ *   4-bit floats in groups with a power of two as their scale: npuq_dynamic_mx_quant(), and back npuq_anti_mx_quant().
  * - From the int32 sums of a quantised matrix product to floating point or int8: npuq_dequant() and npuq_requant().
  *   npuq_trans_quant_param() makes the parameters of npuq_requant().
  * - From quantised weights to floating point: npuq_anti_quant().
@@ -771,6 +771,32 @@ NPUQ_API npuq_status npuq_mx_scale_shape(const npuq_tensor *x, int32_t axis, con
 
 /** @} */
 
+/** @defgroup api_anti_mx_quant anti_mx_quant
+ *  @{ */
+
+/**
+ * Back from npuq_dynamic_mx_quant(): y = x * scale, one binary32 product, rounded to y's type.
+ *
+ * Source: torch_npu `npu_anti_mx_quant(x, mxscale, *, axis=-1, dst_type=15, src_type=292)`; the device has the last
+ * axis, and blocks of 32. A scale code of 255 and a NaN code of x give NaN. What is too large for y's type becomes an
+ * infinity.
+ *
+ * @param x  1..7 dimensions, may be empty; FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT4_E2M1 or FLOAT4_E1M2
+ * @param mxscale  as npuq_dynamic_mx_quant() makes it of y's shape; FLOAT8_E8M0
+ * @param axis  -x.ndim to x.ndim - 1
+ * @param options  nullable; the block is used
+ * @param y  x's shape, in elements; FLOAT32, FLOAT16 or BFLOAT16
+ * @param executor  nullable
+ *
+ * @retval NPUQ_ERROR_NULL, NPUQ_ERROR_DTYPE, NPUQ_ERROR_SHAPE, NPUQ_ERROR_LAYOUT  see npuq_status
+ * @retval NPUQ_ERROR_AXIS  an axis that x does not have
+ * @retval NPUQ_ERROR_ARGUMENT  a block not as in npuq_mx
+ */
+NPUQ_API npuq_status npuq_anti_mx_quant(const npuq_tensor *x, const npuq_tensor *mxscale, int32_t axis,
+                                        const npuq_mx *options, const npuq_tensor *y, const npuq_executor *executor);
+
+/** @} */
+
 /** @defgroup api_anti_quant anti_quant
  *  @{ */
 
@@ -974,6 +1000,10 @@ NPUQ_API npuq_status npuq_prepare_dynamic_block_quant_float8(npuq_call *call, co
 NPUQ_API npuq_status npuq_prepare_dynamic_mx_quant(npuq_call *call, const npuq_tensor *x, int32_t axis,
                                                    const npuq_mx *options, const npuq_tensor *y,
                                                    const npuq_tensor *mxscale);
+
+/** Prepares npuq_anti_mx_quant(), alike. */
+NPUQ_API npuq_status npuq_prepare_anti_mx_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *mxscale,
+                                                int32_t axis, const npuq_mx *options, const npuq_tensor *y);
 
 /** Prepares npuq_anti_quant(); see npuq_prepare_quantize(). */
 NPUQ_API npuq_status npuq_prepare_anti_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *scale,

@@ -12,6 +12,7 @@
 #define NPUQ_PREFIXED(name)              NPUQ_JOIN_EXPANDED(NPUQ_PREFIX, name)
 
 #define npuq_active_backend                        NPUQ_PREFIXED(npuq_active_backend)
+#define npuq_anti_mx_quant                         NPUQ_PREFIXED(npuq_anti_mx_quant)
 #define npuq_anti_quant                            NPUQ_PREFIXED(npuq_anti_quant)
 #define npuq_backend_available                     NPUQ_PREFIXED(npuq_backend_available)
 #define npuq_backend_name                          NPUQ_PREFIXED(npuq_backend_name)
@@ -36,6 +37,7 @@
 #define npuq_last_error                            NPUQ_PREFIXED(npuq_last_error)
 #define npuq_matrix                                NPUQ_PREFIXED(npuq_matrix)
 #define npuq_mx_scale_shape                        NPUQ_PREFIXED(npuq_mx_scale_shape)
+#define npuq_prepare_anti_mx_quant                 NPUQ_PREFIXED(npuq_prepare_anti_mx_quant)
 #define npuq_prepare_anti_quant                    NPUQ_PREFIXED(npuq_prepare_anti_quant)
 #define npuq_prepare_dequant                       NPUQ_PREFIXED(npuq_prepare_dequant)
 #define npuq_prepare_dynamic_block_quant           NPUQ_PREFIXED(npuq_prepare_dynamic_block_quant)
