@@ -23,17 +23,30 @@ static float convert_code(uint8_t code)
     return npuq_float_of_bits(code == NPUQ_MX_BAD ? 0x7FC00000 : code == 0 ? 0x00400000 : (uint32_t)code << 23);
 }
 
+typedef struct column_job {
+    const float *scales;
+    npuq_dequant_params params;
+} column_job;
+
+static void set_columns(void *argument, size_t col, size_t cols)
+{
+    column_job *job = argument;
+
+    (void)cols;
+    job->params.scale = job->scales + col;
+}
+
 static void dequantise_part(const npuq_plan *plan, const npuq_tile *tile, const float *scales)
 {
     const npuq_kernel_setup *setup = &plan->setup;
-    const npuq_dequant_params params = {.scale = scales, .by_column = true};
+    column_job job = {scales, {.scale = scales, .by_column = true}};
     const npuq_pass pass = {npuq_dequantise_kernel(setup->kernels, setup->types[Y], setup->types[X]),
-                            &params,
+                            &job.params,
                             true,
                             1,
+                            set_columns,
                             NULL,
-                            NULL,
-                            NULL,
+                            &job,
                             SIZE_MAX};
 
     npuq_run_pass(setup, tile, &pass);
