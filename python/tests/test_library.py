@@ -288,6 +288,7 @@ def test_header():
         "round_mode": {"0": values["ROUND_TRUNCATE"], "1": values["ROUND_NEAREST"]},
         "quant_mode": {"pertoken": values["PER_TOKEN"], "pertensor": values["PER_TENSOR"]},
         "scale_form": {"product": values["SCALE_PRODUCT"], "inverse": values["SCALE_INVERSE"]},
+        "rounding": {"rint": values["MX_RINT"], "round": values["MX_ROUND"], "floor": values["MX_FLOOR"]},
     }
     assert f"#define NPUQ_MAX_NDIM {DIAGNOSED['quantize'].inputs[0].most}\n" in header
     assert {number: name for number, name in _library._backends()} == {
