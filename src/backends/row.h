@@ -81,8 +81,9 @@ typedef struct npuq_quant_params {
  * scales do, uint16_t each. A kernel may read either. A shift is what is subtracted from the pattern of |x|, to bias
  * its exponent as that of y. It is NPUQ_NO_SHIFT where it would not do: where the scale is NaN, or so large that a
  * subnormal number of x shows in a y of 4 bits or, of bfloat16, becomes a normal y. NPUQ_ALL_SHIFTED is that of the
- * scale 0. Where there is a shift, x is finite, and no product has a larger exponent than the largest y. */
-enum { NPUQ_NO_SHIFT = 0x8000, NPUQ_ALL_SHIFTED = 0x7FFF };
+ * scale 0. Where there is a shift, x is finite, and no product has a larger exponent than the largest y. Runs are
+ * multiples of NPUQ_LEAST_SHIFTED columns: a vector is of one. */
+enum { NPUQ_NO_SHIFT = 0x8000, NPUQ_ALL_SHIFTED = 0x7FFF, NPUQ_LEAST_SHIFTED = 32 };
 
 /* The one row of a block in runs: a multiple of NPUQ_LEAST_RUN columns each, but the last may be any shorter. */
 enum { NPUQ_LEAST_RUN = 16, NPUQ_LONGEST_RUN = 512, NPUQ_MOST_IN_RUNS = 1 << 24 };
@@ -211,7 +212,8 @@ typedef void npuq_fence_stores_fn(void);
     NPUQ_EACH_INTEGER_X(DO, f32, FLOAT32)                                                                              \
     NPUQ_EACH_INTEGER_X(DO, f16, FLOAT16)                                                                              \
     NPUQ_EACH_INTEGER_X(TO_BF16, bf16, BFLOAT16)                                                                       \
-    DO(i8_from_i32, INT8, INT32) NPUQ_EACH_SMALL_X(SMALL, f32, FLOAT32) NPUQ_EACH_SMALL_X(SMALL, f16, FLOAT16)         \
+    DO(i8_from_i32, INT8, INT32)                                                                                       \
+    NPUQ_EACH_SMALL_X(SMALL, f32, FLOAT32) NPUQ_EACH_SMALL_X(SMALL, f16, FLOAT16)                                      \
         NPUQ_EACH_SMALL_X(SMALL, bf16, BFLOAT16)
 
 /* DO(name, P) for the parameters that are widened */

@@ -78,9 +78,10 @@ NPUQ_CONTRACT bool npuq_is_valid_quant(const npuq_block *b, npuq_type y, npuq_ty
            (p->steps == NPUQ_BY_RUN ? takes_all && !p->offset && npuq_are_valid_runs(b, x, p->run, p->scale)
                                     : p->steps < NPUQ_BY_RUN && npuq_is_aligned(p->offset, 4)) &&
            (p->offset || p->steps != NPUQ_BY_COLUMN) &&
-           (!p->has_shifts || (op == NPUQ_MUL && x != NPUQ_TYPE_FLOAT32 && npuq_is_small_float(y) && !by_row &&
-                               y != NPUQ_TYPE_HIFLOAT8 && y != NPUQ_TYPE_FLOAT4_E1M2 && p->smooth &&
-                               p->rounding != NPUQ_SMALL_FLOOR && npuq_is_aligned(p->smooth, 2))) &&
+           (!p->has_shifts ||
+            (op == NPUQ_MUL && x != NPUQ_TYPE_FLOAT32 && npuq_is_small_float(y) && !by_row && y != NPUQ_TYPE_HIFLOAT8 &&
+             y != NPUQ_TYPE_FLOAT4_E1M2 && p->smooth && p->rounding != NPUQ_SMALL_FLOOR &&
+             npuq_is_aligned(p->smooth, 2) && (p->steps != NPUQ_BY_RUN || p->run % NPUQ_LEAST_SHIFTED == 0))) &&
            (!p->smooth || p->has_shifts ||
             (by_row && takes_all && npuq_are_valid_columns(p->smooth, p->half_columns, x)));
 }

@@ -363,7 +363,9 @@ static NPUQ_NOT_INLINED void quantise_runs(const npuq_plan *plan, const npuq_til
 
     if (npuq_get_dynamic(plan)->form == NPUQ_SYMMETRIC_GROUP) {
         npuq_run_kernel(setup->kernels, setup->types[X])(&all, run, v.inverse_scale);
-        params.smooth = set_factors(plan, tile, v.inverse_scale, shifts);
+        const uint16_t *given = set_factors(plan, tile, v.inverse_scale, shifts);
+
+        params.smooth = run % NPUQ_LEAST_SHIFTED == 0 ? given : NULL;
         params.has_shifts = params.smooth != NULL;
     } else {
         npuq_run_kernel(setup->kernels, setup->types[X])(&all, run, v.hi);

@@ -240,7 +240,9 @@ INLINE store_check quantise_columns_of_row(const quantise_parameters *p, const r
     return join_checks(store_y(k.y, y, t, form, n, unpack_order, how), done, !npuq_is_integer(k.y));
 }
 
-/* One row of halves, by shifts. A vector of halves is of one run. */
+_Static_assert(2 * LANES <= NPUQ_LEAST_SHIFTED, "a vector of halves is of one run");
+
+/* One row of halves, by shifts. */
 INLINE store_check shift_columns(const quantise_parameters *p, const rows *r, size_t at, stores how, store_check done)
 {
     const uint16_t *shifts = p->shifts;
