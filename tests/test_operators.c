@@ -1057,6 +1057,25 @@ static void check_subnormal_min_scale(void)
     }
 }
 
+/* Groups of half a row of 32: a vector of halves of AVX-512 is two of them. */
+static void check_groups_of_16(void)
+{
+    for (int again = 0; again < 40; again++) {
+        test_drawing d = test_undrawn(TEST_DYNAMIC_MX_QUANT);
+
+        d.all_contiguous = true;
+        d.has_shape = true;
+        d.ndim = 2;
+        d.shape[0] = 40;
+        d.shape[1] = 16;
+        test_draw_call(&d);
+        trial t = try_drawing(d);
+
+        at_once(&t);
+        free_trial(&t);
+    }
+}
+
 static void test_constructed(void **unused)
 {
     (void)unused;
@@ -1070,6 +1089,7 @@ static void test_constructed(void **unused)
         check_uncertain_rows();
         check_words_far_apart();
         check_subnormal_min_scale();
+        check_groups_of_16();
     }
 }
 
