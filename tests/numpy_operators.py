@@ -277,6 +277,28 @@ def dynamic_mx_quant(x, axis, block, rounding, algorithm, small_groups, most, bo
     return codes, np.moveaxis(pairs, axis + 1, -1)
 
 
+
+def values_of_codes(dtype):
+    """Of each code as float32, in their order: what is above a type's largest finite value is its infinity or NaN."""
+    count = 8 if MX_TYPES[dtype] == 7 else 128
+    values = np.array([small_value(dtype, code) for code in range(count)], f4)
+    values[MX_TYPES[dtype] + 1:] = np.nan
+    if dtype == "float8_e5m2":
+        values[0x7C] = np.inf
+    return np.concatenate([values, -values])
+
+
+def anti_mx_quant(x, mxscale, axis, block, x_dtype, y_dtype):
+    if MX_TYPES[x_dtype] == 7:
+        x = np.stack([x & 15, x >> 4], axis=-1).reshape(*x.shape[:-1], -1)
+    axis %= x.ndim
+    pairs = np.moveaxis(mxscale, -1, axis + 1)
+    S = pairs.reshape(*pairs.shape[:axis], -1, *pairs.shape[axis + 2:])
+    scale = np.where(S == 255, f4(np.nan), np.ldexp(one, S.astype(np.int32) - 127))
+    each = np.repeat(scale, block, axis=axis).take(np.arange(x.shape[axis]), axis=axis)
+    return round_to(values_of_codes(x_dtype)[x] * each, y_dtype)
+
+
 def half_towards_zero(t):
     half = t.astype(np.float16)
     return np.where(np.abs(half) > np.abs(t), np.nextafter(half, np.float16(0)), half).astype(f4)

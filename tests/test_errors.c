@@ -16,7 +16,7 @@
 typedef test_call call;
 
 /* All memory of a call: one comparison shows whether the call wrote anything. */
-enum { REGION = 2048, BEFORE = 256 };
+enum { REGION = 3072, BEFORE = 1024 };
 enum { ARENA = SLOTS * REGION, BUFFER = 16384 };
 static unsigned char (*arena)[REGION]; /* a region for each slot */
 static unsigned char arena_before[ARENA];
@@ -439,6 +439,9 @@ static void set(call *c, const char *format, ...)
     DO(MX_4_BITS, op = TEST_DYNAMIC_MX_QUANT,                                                                          \
        "axis=1 block=32 rounding=1 scale_algorithm=2 small_groups=1 dst_type_max=0x40E00000 "                          \
        "x=f32[2,33,6] y=e2m1[2,33,3] mxscale=e8m0[2,1,6,2]")                                                           \
+    DO(ANTI_MX, op = TEST_ANTI_MX_QUANT, "axis=-1 x=e4m3fn[3,70] mxscale=e8m0[3,2,2] y=f16[3,70]")                     \
+    DO(ANTI_MX_COLUMNS, op = TEST_ANTI_MX_QUANT, "axis=0 block=64 x=e5m2[65,3] mxscale=e8m0[1,3,2] y=bf16[65,3]")      \
+    DO(ANTI_MX_4_BITS, op = TEST_ANTI_MX_QUANT, "axis=1 x=e2m1[2,33,1] mxscale=e8m0[2,1,2,2] y=f32[2,33,2]")           \
     DO(ANTI, op = TEST_ANTI_QUANT, "x=i8[2,3,16] scale=f32[16] offset=f32[16] y=f16[2,3,16]")                          \
     DO(ANTI_INT4, op = TEST_ANTI_QUANT, "x=u4x8[3,2] scale=bf16[16] offset=bf16[16] y=f32[3,16]")                      \
     DO(ANTI_GROUPS, op = TEST_ANTI_QUANT, "x=i8[6,16] scale=f32[3,16] offset=f32[3,16] y=f16[6,16]")                   \
@@ -644,14 +647,15 @@ static const enum slot by_row[] = {SCALE, OFFSET, MIN, MAX, ACTIVATION_SCALE};
 /* What the documentation of the operator lists for the argument. */
 static const char *dtypes_of(const call *c, enum slot slot)
 {
-#define FLOATS " f32 f16 bf16 "
+#define FLOATS       " f32 f16 bf16 "
+#define SMALL_FLOATS " e4m3fn e5m2 e2m1 e1m2 "
     const bool anti = c->op == TEST_ANTI_QUANT;
     const bool of_sums = c->op == TEST_DEQUANT || c->op == TEST_REQUANT;
     const bool symmetric =
         c->op == TEST_DYNAMIC_QUANT || c->op == TEST_DYNAMIC_QUANT_SYMMETRIC_APPLY || c->op == TEST_DYNAMIC_BLOCK_QUANT;
 
     switch (slot) {
-    case X: return of_sums ? " i32 " : anti ? " i8 u4x8 " : FLOATS;
+    case X: return of_sums ? " i32 " : anti ? " i8 u4x8 " : c->op == TEST_ANTI_MX_QUANT ? SMALL_FLOATS : FLOATS;
     case SCALES:
     case SMOOTH_SCALES:
     case WEIGHT_SCALE: return FLOATS;
@@ -667,10 +671,11 @@ static const char *dtypes_of(const call *c, enum slot slot)
         case TEST_TRANS_QUANT_PARAM: return " i64 u64 ";
         case TEST_REQUANT: return " i8 f16 ";
         case TEST_ANTI_QUANT:
+        case TEST_ANTI_MX_QUANT:
         case TEST_DEQUANT: return FLOATS;
         case TEST_DYNAMIC_QUANT_FLOAT8:
         case TEST_DYNAMIC_BLOCK_QUANT_FLOAT8: return " e4m3fn e5m2 hif8 ";
-        case TEST_DYNAMIC_MX_QUANT: return " e4m3fn e5m2 e2m1 e1m2 ";
+        case TEST_DYNAMIC_MX_QUANT: return SMALL_FLOATS;
         case TEST_QUANTIZE: return c->div_mode ? " i8 u8 i32 e4m3fn e5m2 hif8 " : " i8 u4x8 e4m3fn e5m2 hif8 ";
         default: return symmetric ? " i8 u4x8 u8 " : " i8 u4x8 ";
         }
@@ -1246,6 +1251,28 @@ static const table_row table[] = {
     ROW(MX, "y=[1,1,1,1,1,1,3,70]", SHAPE, "y", "8 dimensions", NULL),
     TOO_LARGE(MX, "x=[2,2^62,16] x.strides=[0,0,0] y=[2,2^62,16] mxscale=[2,2^62,1,2]", "x"),
     TOO_LARGE(MX, "x=[2,2^56,16] x.strides=[0,0,1] y=[2,2^56,16] mxscale=[2,2^56,1,2]", "y"),
+    /* anti_mx_quant */
+    ROW(ANTI_MX, "axis=2", AXIS, "axis", "2", "-2 to 1, as x has 2 dimensions"),
+    ROW(ANTI_MX_4_BITS, "axis=-2147483648", AXIS, "axis", "-2147483648", "-3 to 2"),
+    ROW(ANTI_MX, "block=48", ARGUMENT, "options.block", "48", "a multiple of 32 up to 1024, or 0 for 32"),
+    ROW(ANTI_MX_COLUMNS, "block=1056", ARGUMENT, "options.block", "1056", "1024"),
+    ROW(ANTI_MX, "mxscale=[3,4]", SHAPE, "mxscale", "2 dim", "3 (the shape of x, its axis in pairs of groups, and 2)"),
+    ROW(ANTI_MX, "mxscale=[3,3,1]", SHAPE, "mxscale", "dimension 1 is 3", "2 (the shape of x, its axis in pairs"),
+    ROW(ANTI_MX, "block=64", SHAPE, "mxscale", "dimension 1 is 2", "1"),
+    ROW(ANTI_MX, "axis=0", SHAPE, "mxscale", "dimension 0 is 3", "1"),
+    ROW(ANTI_MX_COLUMNS, "axis=1", SHAPE, "mxscale", "dimension 0 is 1", "65"),
+    ROW(ANTI_MX_4_BITS, "mxscale=[2,1,1,2]", SHAPE, "mxscale", "dimension 2 is 1",
+        "2"), /* scales for values, not for bytes */
+    ROW(ANTI_MX, "y=[3,69]", SHAPE, "y", "69", "70 (the shape of x)"),
+    ROW(ANTI_MX_4_BITS, "y=[2,33,1]", SHAPE, "y", "dimension 2 is 1",
+        "2 (the shape of x, with 2 elements for each word"),
+    ROW(ANTI_MX_4_BITS, "x=e1m2 y=[2,33,3]", SHAPE, "y", "3", "FLOAT4_E1M2"),
+    ROW(ANTI_MX_4_BITS, "y=[33,2]", SHAPE, "y", "2 dim", "3"),
+    ROW(ANTI_MX, "x=[1,1,1,1,1,1,3,70]", SHAPE, "x", "8 dimensions", "1 to 7"),
+    /* twice as many elements are more than can be counted */
+    ROW(ANTI_MX_4_BITS, "x=[2,0,2^62] y=[2,0,2^63-1]", LAYOUT, "x", "4611686018427387904 words",
+        "at most 4611686018427387903"),
+    TOO_LARGE(ANTI_MX, "x=[2,2^62,16] x.strides=[0,0,0] y=[2,2^62,16] mxscale=[2,2^62,1,2]", "x"),
     /* anti_quant */
     ROW(ANTI, "scale=[2] offset=[2]", SHAPE, "scale", "2", "1 or 16"),
     ROW(ANTI, "scale=[0] offset=[0]", SHAPE, "scale", "0", "1 or 16"),
@@ -1593,6 +1620,9 @@ static const struct {
     {MX, "", "x.at[0]=[108,1] y.at[140]=[216,1] mxscale.at[210]=[216,2,1]"},
     {MX_4_BITS, "", "mxscale.at[0]=[30,*,2,15]"},
     {MX_OPTIONS, "", "mxscale.at[512]=[*,-3,-70]"},
+    {ANTI_MX, "", "y.at[0]=[108,1] x.at[140]=[216,1] mxscale.at[210]=[216,2,1]"},
+    {ANTI_MX_4_BITS, "", "mxscale.at[0]=[30,*,2,15]"},
+    {ANTI_MX_COLUMNS, "", "mxscale.at[512]=[*,-3,-70]"},
     {TOKENS, "", "scale=[2,3,1] scale.strides[2]=* offset=[2,3,1] offset.strides[2]=*"},
     {SYMMETRIC_TOKENS_APPLY, "", "min=[2,3,1] max=[2,3,1]"},
     {TOKEN_RANGES, "", "min=[2,3,1] max=[2,3,1]"},
@@ -1629,6 +1659,8 @@ static const struct {
     /* microscaling: an axis from either end, the default block, and options that have no effect */
     {MX, "", "axis=1|block=32|dst_type_max=0x40E00000|max_low_bound=0x80000000"},
     {MX_4_BITS, "dst_type_max=0", "axis=-2|dst_type_max=0x40C00000|dst_type_max=0x80000000"},
+    {ANTI_MX, "", "axis=1|block=32|rounding=3|scale_algorithm=-1|small_groups=3|bad_groups=2|max_low_bound=0x7FC00000"},
+    {ANTI_MX_4_BITS, "", "axis=-2"},
 };
 
 static void table_of_same_calls(void)
@@ -1883,29 +1915,44 @@ static void mx_scale_shapes(void)
         const call c = base_call(base);
         const npuq_mx options = {.block = (int32_t)c.block};
         const npuq_tensor *mxscale = &c.tensors[MXSCALE];
+        const npuq_tensor *values = &c.tensors[test_is_output(c.op, MXSCALE) ? X : Y];
 
         if (test_has(c.op, MXSCALE)) {
-            x = (npuq_tensor){.dtype = (npuq_dtype)99, .ndim = c.tensors[X].ndim, .strides = {INT64_MAX, INT64_MIN}};
-            memcpy(x.shape, c.tensors[X].shape, sizeof x.shape);
+            x = (npuq_tensor){.dtype = (npuq_dtype)99, .ndim = values->ndim, .strides = {INT64_MAX, INT64_MIN}};
+            memcpy(x.shape, values->shape, sizeof x.shape);
             assert_int_equal(npuq_mx_scale_shape(&x, c.axis, &options, shape), NPUQ_OK);
             assert_memory_equal(shape, mxscale->shape, (size_t)mxscale->ndim * sizeof shape[0]);
         }
     }
 }
 
-static void mx_options(void)
+/* Prepares the call if there is room for one, and else runs it. */
+static npuq_status call_mx(const call *c, const npuq_mx *options, npuq_call *prepared)
 {
-    call c = base_call(MX);
+    const npuq_tensor *x = &c->tensors[X];
+    const npuq_tensor *y = &c->tensors[Y];
+    const npuq_tensor *mxscale = &c->tensors[MXSCALE];
+
+    if (c->op == TEST_ANTI_MX_QUANT) {
+        return prepared ? npuq_prepare_anti_mx_quant(prepared, x, mxscale, -1, options, y)
+                        : npuq_anti_mx_quant(x, mxscale, -1, options, y, NULL);
+    }
+    return prepared ? npuq_prepare_dynamic_mx_quant(prepared, x, -1, options, y, mxscale)
+                    : npuq_dynamic_mx_quant(x, -1, options, y, mxscale, NULL);
+}
+
+static void check_mx_options(int base)
+{
+    call c = base_call(base);
     const outcome expected = plain_outcome(&c);
-    const npuq_tensor *t = c.tensors;
     npuq_mx options = {0};
     npuq_call prepared;
 
     spoil_outputs(&c);
-    assert_int_equal(npuq_dynamic_mx_quant(&t[X], -1, NULL, &t[Y], &t[MXSCALE], NULL), NPUQ_OK);
+    assert_int_equal(call_mx(&c, NULL, NULL), NPUQ_OK);
     const outcome direct = outputs_of(&c);
     spoil_outputs(&c);
-    assert_int_equal(npuq_prepare_dynamic_mx_quant(&prepared, &t[X], -1, NULL, &t[Y], &t[MXSCALE]), NPUQ_OK);
+    assert_int_equal(call_mx(&c, NULL, &prepared), NPUQ_OK);
     npuq_call_run(&prepared, 0, SIZE_MAX);
     const outcome later = outputs_of(&c);
     assert_memory_equal(direct.bytes, expected.bytes, sizeof expected.bytes);
@@ -1917,12 +1964,17 @@ static void mx_options(void)
         options = (npuq_mx){0};
         options.reserved[i] = 1;
         snprintf(found, sizeof found, "element %zu is 1", i);
-        check_refusal("dynamic_mx_quant", npuq_dynamic_mx_quant(&t[X], -1, &options, &t[Y], &t[MXSCALE], NULL),
-                      NPUQ_ERROR_ARGUMENT, "options.reserved", found, "0", "reserved");
-        assert_int_equal(npuq_prepare_dynamic_mx_quant(&prepared, &t[X], -1, &options, &t[Y], &t[MXSCALE]),
-                         NPUQ_ERROR_ARGUMENT);
+        check_refusal(operator_names[c.op], call_mx(&c, &options, NULL), NPUQ_ERROR_ARGUMENT, "options.reserved", found,
+                      "0", "reserved");
+        assert_int_equal(call_mx(&c, &options, &prepared), NPUQ_ERROR_ARGUMENT);
     }
     assert_true(memory_is_as_before());
+}
+
+static void mx_options(void)
+{
+    check_mx_options(MX);
+    check_mx_options(ANTI_MX);
 }
 
 static void same_view(npuq_tensor got, const void *data, npuq_dtype dtype, int ndim, int64_t stride0)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Microscaling against NumPy, in every bit and on every backend: each bfloat16 and each float16 as a group's largest
-magnitude, float32 beside each boundary of an algorithm with each exponent, and random calls.
+magnitude, float32 beside each boundary of an algorithm with each exponent, and random calls. And back: each code with
+each scale.
 
 usage: test_mx.py LIBRARY
 NPUQ_TEST_SEED repeats a run. NPUQ_TEST_SHARE=N tries the Nth part.
@@ -13,7 +14,7 @@ import sys
 import time
 
 import numpy as np
-from numpy_operators import MX_TYPES, SEED, dynamic_mx_quant, f4, rng
+from numpy_operators import MX_TYPES, SEED, anti_mx_quant, dynamic_mx_quant, f4, rng
 
 library = ctypes.CDLL(os.path.abspath(sys.argv[1]))
 library.npuq_last_error.restype = ctypes.c_char_p
@@ -56,16 +57,38 @@ def quantise(x, axis, options, dtype):
     return y, mxscale
 
 
-def check(x, axis, options, dtype):
-    expected = dynamic_mx_quant(x, axis, options[0] or 32, *options[1:], dtype)
+def compare(run, expected, what):
+    """On every backend; run() returns the results by name."""
     for backend in BACKENDS:
         library.npuq_set_backend(backend)
-        for name, got, wanted in zip(("y", "mxscale"), quantise(x, axis, options, dtype), expected):
+        for (name, got), wanted in zip(run().items(), expected):
             if not np.array_equal(got, wanted):
                 at = tuple(np.argwhere(got != wanted)[0].tolist()) if got.shape == wanted.shape else ()
-                sys.exit(f"{library.npuq_backend_name(backend).decode()}, x {x.dtype} {x.shape}, axis {axis}, {dtype}, "
-                         f"options {options}: {name} {got.shape}{list(at)} is {got[at]}, by NumPy {wanted.shape} "
-                         f"{wanted[at]}; NPUQ_TEST_SEED={SEED}")
+                sys.exit(f"{library.npuq_backend_name(backend).decode()}, {what}: {name} {got.shape}{list(at)} is "
+                         f"{got[at]}, by NumPy {wanted.shape} {wanted[at]}; NPUQ_TEST_SEED={SEED}")
+
+
+def check(x, axis, options, dtype):
+    compare(lambda: dict(zip(("y", "mxscale"), quantise(x, axis, options, dtype))),
+            dynamic_mx_quant(x, axis, options[0] or 32, *options[1:], dtype),
+            f"x {x.dtype} {x.shape}, axis {axis}, {dtype}, options {options}")
+
+
+def dequantise(x, mxscale, axis, block, dtype, bits):
+    """The bits of y, in the integers that have as many."""
+    y = np.full((*x.shape[:-1], x.shape[-1] * (2 if MX_TYPES[dtype] == 7 else 1)), 0xA5, f"u{np.dtype(bits).itemsize}")
+    operands = [ctypes.byref(tensor(x, dtype)), ctypes.byref(tensor(mxscale, "float8_e8m0"))]
+    status = library.npuq_anti_mx_quant(*operands, axis, ctypes.byref(Options(block)), ctypes.byref(tensor(y, bits)), None)
+    assert status == 0, library.npuq_last_error()
+    return y
+
+
+def check_back(x, mxscale, axis, block, dtype, bits):
+    y_dtype = {"f4": "float32", "f2": "float16", "u2": "bfloat16"}[bits]
+    wanted = anti_mx_quant(x, mxscale, axis, block or 32, dtype, y_dtype)
+    compare(lambda: {"y": dequantise(x, mxscale, axis, block, dtype, bits)},
+            [wanted.view(f"u{wanted.itemsize}")],
+            f"back from {dtype} {x.shape}, axis {axis}, block {block}, to {y_dtype}")
 
 
 # ---- every largest magnitude ----
@@ -124,6 +147,25 @@ def every_maximum():
     return len(cases[::SHARE])
 
 
+# ---- every code with every scale ----
+
+
+def every_code():
+    """A group has 32 of the codes. Its scale is another one in each row, or in each column."""
+    cases = list(itertools.product(MX_TYPES, BITS, (True, False)))
+    for i, (dtype, bits, is_last_axis) in enumerate(cases):
+        if (i + SEED) % SHARE == 0:
+            codes, groups = (np.arange(64) % 16, 2) if MX_TYPES[dtype] == 7 else (np.arange(256), 8)
+            x = np.tile(codes.astype(np.uint8), (256, 1))
+            S = (np.arange(256)[:, None] + 29 * np.arange(groups)).astype(np.uint8).reshape(256, -1, 2)
+            if not is_last_axis:
+                x, S = x.T, S.swapaxes(0, 1)
+            if MX_TYPES[dtype] == 7:
+                x = x[:, ::2] | x[:, 1::2] << 4
+            check_back(np.ascontiguousarray(x), np.ascontiguousarray(S), -1 if is_last_axis else 0, 0, dtype, bits)
+    return len(cases[::SHARE])
+
+
 # ---- random calls ----
 
 
@@ -160,9 +202,12 @@ def random_calls(count):
                    int(rng.integers(2)) if has_8_bits else 0)
         x = random_values(tuple(map(int, shape)), str(rng.choice(["f4", "f2", "u2"])))
         check(x, axis, options, dtype)
+        codes, scales = (rng.integers(0, 256, size=each.shape, dtype=np.uint8) for each in quantise(x, axis, options, dtype))
+        check_back(codes, scales, axis, options[0], dtype, str(rng.choice(list(BITS))))
     return count
 
 
 start = time.monotonic()
-print(f"{random_calls(max(100, 800 // SHARE))} random calls, {every_maximum()} times every maximum, backends",
+print(f"{random_calls(max(100, 800 // SHARE))} random calls, {every_maximum()} times every maximum, "
+      f"{every_code()} times every code with every scale, backends",
       *(library.npuq_backend_name(backend).decode() for backend in BACKENDS), f"{time.monotonic() - start:.1f} s")
