@@ -225,7 +225,7 @@ class Fields(unittest.TestCase):
 ROW = re.compile(r"^\| (NPUQ_\w+) \| [^|]+ \| `([^`]+)` \|$", re.MULTILINE)
 NAMED = re.findall(r"^    DO\((\w+), ", read(SOURCE, "src", "types.def"), re.MULTILINE)
 DTYPE = f"(?:{'|'.join(NAMED)})"
-ARGUMENT = r"(?:x|y|(?:(?:smooth|weight|activation)_)?scales?|zero_points|group_index|offset|min|max|words|bias)"
+ARGUMENT = r"(?:x|y|(?:(?:smooth|weight|activation)_|mx)?scales?|zero_points|group_index|offset|min|max|words|bias)"
 
 
 def messages(pairs):
@@ -331,7 +331,7 @@ class Names(unittest.TestCase):
 
     NOT_IN_FILES = {
         *("OMP_TOOL_LIBRARIES", "OPENBLAS_NUM_THREADS", "PYTHONHOME", "__bf16", "get_device_module", "to_mx",
-          "ggml_gallocr_alloc_graph", "init_process_group", "npu_anti_mx_quant", "quantize_per_channel"),  # of others
+          "ggml_gallocr_alloc_graph", "init_process_group", "quantize_per_channel"),  # of others
         *("offset_rows", "scale_blocks", "scale_rows"),  # made of parts; the class Fields has them
     }
 

@@ -44,6 +44,7 @@ BLOCK = "src/operators/dynamic_block_quant.c"
 BLOCKS = "src/kinds/blocks.c"
 MX = "src/kinds/mx.c"
 TO_MX = "src/operators/dynamic_mx_quant.c"
+FROM_MX = "src/operators/anti_mx_quant.c"
 PACK = "src/operators/trans_quant_param.c"
 ANTI = "src/operators/anti_quant.c"
 DEQUANT = "src/operators/dequant.c"
@@ -133,16 +134,16 @@ MUTANTS = [
     ("runs: more than there is room for", RANGES, "    if (runs > LANES) {", "    if (true) {"),
     # dynamic_mx_quant
     ("mx: the last power of two is one less", MX, "(npuq_bits_of_float(most) >> 23) - 127)", "(npuq_bits_of_float(most) >> 23) - 128)"),
-    ("mx: rule E is rule S", MX, "RULE_S ? code == 0 : exponent == 0", "RULE_S ? code == 0 : code == 0"),
-    ("mx: rule E of halves is rule S", MX, "RULE_S ? code == 0 : half >> 7 == 0", "RULE_S ? code == 0 : code == 0"),
-    ("mx: rule N is rule E", MX, "g.is_small && !keeps_small", "g.is_small"),
+    ("mx: rule E is rule S", MX, "RULE_S ? code : exponent}", "RULE_S ? code : code}"),
+    ("mx: rule E of halves is rule S", MX, "RULE_S ? code : half >> 7}", "RULE_S ? code : code}"),
+    ("mx: rule N is rule E", MX, "g.size == 0 && rule->small_groups != RULE_N", "g.size == 0"),
     ("mx: halves of float32 are truncated along any axis", MX, "x == NPUQ_TYPE_FLOAT32 && is_last_axis", "x == NPUQ_TYPE_FLOAT32"),
     ("mx: halves of all types are truncated", MX, "x == NPUQ_TYPE_FLOAT32 && is_last_axis", "is_last_axis"),
     ("mx: 7 rounds as 6", MX, "? 0x1F : 0x3F", "? 0x3F : 0x3F"),
-    ("mx: a half that becomes infinite is finite", MX, "largest >= EXPONENTS || rounded >= EXPONENTS", "largest >= EXPONENTS"),
+    ("mx: a half that becomes infinite is finite", MX, "half >= EXPONENTS >> 16 ? NPUQ_MX_BAD :", ""),
     ("mx: a group of zeros has the low bound", MX, "largest != 0 && largest <", "largest <"),
-    ("mx: a subnormal product is never rounded up", MX, ".rounds_subnormal = o->scale_algorithm == 1,", ".rounds_subnormal = false,"),
-    ("mx: half of a subnormal product goes up", MX, "bits > 0x400000", "bits >= 0x400000"),
+    ("mx: a subnormal product is never rounded up", MX, ": o->scale_algorithm != 1,", ": true,"),
+    ("mx: half of a subnormal product goes up", MX, "rule->goes_down ? MANTISSA : 0x400000;", "rule->goes_down ? MANTISSA : 0x3FFFFF;"),
     ("mx: the inverse of the largest scale is 0", MX, "g.code == 254 ? 0x00400000 :", "g.code == 254 ? 0 :"),
     ("mx: the upper groups of columns are the lower ones", MX, "(is_second ? plan->pair_stride : 0)", "0"),
     ("mx: the second group has the rows of the first", MX, "(ptrdiff_t)row * place->row_stride + (ptrdiff_t)words", "(ptrdiff_t)words"),
@@ -161,6 +162,15 @@ MUTANTS = [
     ("mx: odd counts of groups as runs", TO_MX, "x->shape[x->ndim - 1] % (2 * block) == 0", "x->shape[x->ndim - 1] % block == 0"),
     ("mx: floor as rint", TO_MX, "(uint8_t)(o->given ? o->given->rounding : 0)", "0"),
     ("mx: floor through short rows", PASSES, " && plan->setup.rounding != NPUQ_SMALL_FLOOR", ""),
+    # anti_mx_quant
+    ("from mx: a bad group is finite", FROM_MX, "code == NPUQ_MX_BAD ? 0x7FC00000 : ", ""),
+    ("from mx: the least scale is 0", FROM_MX, "code == 0 ? 0x00400000 : ", ""),
+    ("from mx: the second of a pair is the first", FROM_MX, "(ptrdiff_t)(group % 2) * plan->pair_stride", "(ptrdiff_t)(group % 2) * 0"),
+    ("from mx: all pairs are the first", FROM_MX, "(ptrdiff_t)(group / 2) * scale->col_stride", "(ptrdiff_t)(group / 2) * 0"),
+    ("from mx: all rows have the scales of the first", FROM_MX, "scale->data[(ptrdiff_t)row * scale->row_stride +", "scale->data["),
+    ("from mx: long rows begin again with the first group", FROM_MX, "const size_t group = col / block + i;", "const size_t group = i;"),
+    ("from mx: all columns have one scale", FROM_MX, "scale->data[(ptrdiff_t)i * scale->col_stride]", "scale->data[0]"),
+    ("from mx: blocks of 32 only", FROM_MX, "const size_t block = (size_t)npuq_find_mx_block(o->given);\n    own", "const size_t block = 32;\n    own"),
     ("columns: the last ones not seen", RANGES, "upper = n < CHUNK ? find_magnitudes_of_columns(type, from, at, n)", "upper = n < CHUNK ? before"),
     ("columns: a row too many", RANGES, "r + i < b->rows ? r + i : b->rows - 1", "r + i"),
     ("columns: only the last rows", RANGES, "before.v[i] = v_upper(before.v[i], upper.v[i]);", "before.v[i] = upper.v[i];"),
@@ -348,6 +358,8 @@ MUTANTS = [
     ("small floats: e1m2 widened as e2m1", DEQUANTISE, "find_code(c->x)", "find_code(c->k.x)"),
     ("small floats: bits that bfloat16 lacks are lost", SMALL, "((vi)t.v[0] | ((vi)(bits & 0xFFFF) > 0))", "((vi)t.v[0] | ((vi)(bits & 0xFFFF) < 0))"),
     ("small floats: nibbles of x swapped", GENERIC, "4 * (i % 2) & 15", "4 * (1 - i % 2) & 15"),
+    ("shifted codes: inexact lanes are not seen", SMALL, "*inexact |= magnitude & ~is_normal;", "*inexact |= 0;"),
+    ("shifted codes: the odd bit is lost", SMALL, "((magnitude >> f.drop) & f.odd)", "(f.odd & 0)"),
     ("hifloat8: a negative zero", SMALL, "            ((vh)((vs)upper >> 15) & (uint16_t)-128)) &\n           nonzero;", "            ((vh)((vs)upper >> 15) & (uint16_t)-128));"),
     ("hifloat8: rounded with the bits of the next exponent", SMALL, "h_look_up(hifloat8_not_half, h_sizes(h_exponents(bounded)))", "h_look_up(hifloat8_not_half, h_sizes(h_exponents(bounded) + 1))"),
     ("hifloat8: the sign of an exponent lost", SMALL, "    const vh negative = (vh)((vs)exponents >> 15) & h_look_up(hifloat8_negative, sizes);", "    const vh negative = exponents & 0;"),
