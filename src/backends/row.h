@@ -213,8 +213,8 @@ typedef void npuq_fence_stores_fn(void);
     NPUQ_EACH_INTEGER_X(DO, f16, FLOAT16)                                                                              \
     NPUQ_EACH_INTEGER_X(TO_BF16, bf16, BFLOAT16)                                                                       \
     DO(i8_from_i32, INT8, INT32)                                                                                       \
-    NPUQ_EACH_SMALL_X(SMALL, f32, FLOAT32) NPUQ_EACH_SMALL_X(SMALL, f16, FLOAT16)                                      \
-        NPUQ_EACH_SMALL_X(SMALL, bf16, BFLOAT16)
+    NPUQ_EACH_SMALL_X(SMALL, f32, FLOAT32)                                                                             \
+    NPUQ_EACH_SMALL_X(SMALL, f16, FLOAT16) NPUQ_EACH_SMALL_X(SMALL, bf16, BFLOAT16)
 
 /* DO(name, P) for the parameters that are widened */
 #define NPUQ_EACH_PARAMETER(DO) DO(f16, FLOAT16) DO(bf16, BFLOAT16) DO(i8, INT8) DO(u8, UINT8) DO(i32, INT32)
