@@ -74,9 +74,10 @@ def check(x, axis, options, dtype):
             f"x {x.dtype} {x.shape}, axis {axis}, {dtype}, options {options}")
 
 
-def dequantise(x, mxscale, axis, block, dtype, bits):
+def dequantise(x, mxscale, axis, block, dtype, bits, order):
     """The bits of y, in the integers that have as many."""
-    y = np.full((*x.shape[:-1], x.shape[-1] * (2 if MX_TYPES[dtype] == 7 else 1)), 0xA5, f"u{np.dtype(bits).itemsize}")
+    shape = (*x.shape[:-1], x.shape[-1] * (2 if MX_TYPES[dtype] == 7 else 1))
+    y = np.full(shape, 0xA5, f"u{np.dtype(bits).itemsize}", order)
     operands = [ctypes.byref(tensor(x, dtype)), ctypes.byref(tensor(mxscale, "float8_e8m0"))]
     status = library.npuq_anti_mx_quant(*operands, axis, ctypes.byref(Options(block)), ctypes.byref(tensor(y, bits)),
                                         None)
@@ -84,12 +85,12 @@ def dequantise(x, mxscale, axis, block, dtype, bits):
     return y
 
 
-def check_back(x, mxscale, axis, block, dtype, bits):
+def check_back(x, mxscale, axis, block, dtype, bits, order="C"):
     y_dtype = {"f4": "float32", "f2": "float16", "u2": "bfloat16"}[bits]
     wanted = anti_mx_quant(x, mxscale, axis, block or 32, dtype, y_dtype)
-    compare(lambda: {"y": dequantise(x, mxscale, axis, block, dtype, bits)},
+    compare(lambda: {"y": dequantise(x, mxscale, axis, block, dtype, bits, order)},
             [wanted.view(f"u{wanted.itemsize}")],
-            f"back from {dtype} {x.shape}, axis {axis}, block {block}, to {y_dtype}")
+            f"back from {dtype} {x.shape}, axis {axis}, block {block}, to {y_dtype}, order {order}")
 
 
 # ---- every largest magnitude ----
@@ -161,7 +162,8 @@ def every_code():
             x, S = x.T, S.swapaxes(0, 1)
         if MX_TYPES[dtype] == 7:
             x = x[:, ::2] | x[:, 1::2] << 4
-        check_back(np.ascontiguousarray(x), np.ascontiguousarray(S), axis, 0, dtype, bits)
+        for order in "CF":
+            check_back(np.ascontiguousarray(x), np.ascontiguousarray(S), axis, 0, dtype, bits, order)
 
 
 # ---- random calls ----
