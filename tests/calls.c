@@ -137,7 +137,14 @@ int test_operand_of(enum test_operator op, enum slot slot)
 bool test_raises_flags(const test_call *c)
 {
 #if defined(__i386__) && !defined(__SSE2_MATH__)
-    return (c->min_scale > 0 && c->min_scale < 0x1p-126F) || (c->dst_type_max > 0 && c->dst_type_max < 0x1p-126F);
+    const float options[] = {c->min_scale, c->dst_type_max, c->max_low_bound};
+
+    for (size_t i = 0; i < COUNT(options); i++) {
+        if (options[i] > 0 && options[i] < 0x1p-126F) {
+            return true;
+        }
+    }
+    return false;
 #else
     (void)c;
     return false;
