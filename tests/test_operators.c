@@ -185,7 +185,7 @@ static size_t count_indivisible_rows(int64_t rows, int64_t sharing, size_t matri
 static size_t count_indivisible(const test_drawing *d)
 {
     const test_call *c = &d->call;
-    const size_t columns = (size_t)d->shape[d->ndim - 1];
+    const size_t columns = d->ndim > 0 ? (size_t)d->shape[d->ndim - 1] : 1;
     const size_t matrices = test_count(d->ndim - 2, d->shape);
     const int axis = c->axis < 0 ? c->axis + d->ndim : c->axis;
 
