@@ -995,13 +995,15 @@ NPUQ_API npuq_status npuq_prepare_dynamic_block_quant_float8(npuq_call *call, co
                                                              int64_t column_block, float min_scale, float dst_type_max,
                                                              const npuq_tensor *y, const npuq_tensor *scale);
 
-/** Prepares npuq_dynamic_mx_quant(); see npuq_prepare_quantize(). A row is indivisible; of another axis than the
- *  last, a pair of groups of 64 columns. The options' address is not kept. */
+/** Prepares npuq_dynamic_mx_quant(); see npuq_prepare_quantize(). Along the last axis, a row is indivisible unless all
+ *  tensors are contiguous and it has whole pairs of groups. Along another one, a pair of groups of 64 columns is. The
+ *  options' address is not kept. */
 NPUQ_API npuq_status npuq_prepare_dynamic_mx_quant(npuq_call *call, const npuq_tensor *x, int32_t axis,
                                                    const npuq_mx *options, const npuq_tensor *y,
                                                    const npuq_tensor *mxscale);
 
-/** Prepares npuq_anti_mx_quant(), alike. */
+/** Prepares npuq_anti_mx_quant(); see npuq_prepare_quantize(). A row is indivisible; along another axis than the last,
+ * a pair of groups of 64 columns is. The options' address is not kept. */
 NPUQ_API npuq_status npuq_prepare_anti_mx_quant(npuq_call *call, const npuq_tensor *x, const npuq_tensor *mxscale,
                                                 int32_t axis, const npuq_mx *options, const npuq_tensor *y);
 
