@@ -219,6 +219,15 @@ static float divide_flushed(float a, float b)
     return dividend * 0x1p126f < divisor ? 0.0f : dividend / divisor;
 }
 
+/* The largest magnitude of a range. NaN stays NaN. */
+static inline float find_largest(const row_values *v, size_t r)
+{
+    const uint32_t hi = npuq_bits_of_float(v->hi[r]) & 0x7FFFFFFF;
+    const uint32_t lo = npuq_bits_of_float(v->lo[r]) & 0x7FFFFFFF;
+
+    return npuq_float_of_bits(hi > lo ? hi : lo);
+}
+
 /* Small floats are divided by the scale, in place of a product with the inverse. That of a block is a quotient, and at
  * most 1 / min_scale if it is finite. */
 static NPUQ_NOT_INLINED void compute_divisors(const npuq_dynamic_own *own, size_t rows, row_values *v)
@@ -230,10 +239,7 @@ static NPUQ_NOT_INLINED void compute_divisors(const npuq_dynamic_own *own, size_
     const float most = of_block ? divide_flushed(1.0f, npuq_float_of_bits(own->min_scale & 0x7FFFFFFF)) : infinite;
 
     for (size_t r = 0; r < rows; r++) {
-        const uint32_t hi = npuq_bits_of_float(v->hi[r]) & 0x7FFFFFFF;
-        const uint32_t lo = npuq_bits_of_float(v->lo[r]) & 0x7FFFFFFF;
-
-        const float largest = npuq_float_of_bits(hi > lo ? hi : lo);
+        const float largest = find_largest(v, r);
         const float scale = of_block ? divide_flushed(largest, dmax) : largest * one_in_dmax;
 
         v->scale[r] = scale > most && scale < infinite ? most : scale;
@@ -262,16 +268,6 @@ static NPUQ_NOT_INLINED const uint16_t *set_factors(const npuq_plan *plan, const
     return given;
 }
 
-static void set_largest(size_t rows, const row_values *v, float *largest)
-{
-    for (size_t r = 0; r < rows; r++) {
-        const uint32_t hi = npuq_bits_of_float(v->hi[r]) & 0x7FFFFFFF;
-        const uint32_t lo = npuq_bits_of_float(v->lo[r]) & 0x7FFFFFFF;
-
-        largest[r] = npuq_float_of_bits(hi > lo ? hi : lo);
-    }
-}
-
 static inline NPUQ_INLINED void compute_parameters_of(const npuq_plan *plan, size_t rows, row_values *v)
 {
     const npuq_dynamic_own *own = npuq_get_dynamic(plan);
@@ -287,7 +283,9 @@ static inline NPUQ_INLINED void compute_parameters_of(const npuq_plan *plan, siz
 static inline NPUQ_INLINED void set_parameters(const npuq_plan *plan, const npuq_tile *tile, row_values *v)
 {
     if (npuq_get_dynamic(plan)->form == NPUQ_SYMMETRIC_GROUP) {
-        set_largest(tile->rows, v, v->inverse_scale);
+        for (size_t r = 0; r < tile->rows; r++) {
+            v->inverse_scale[r] = find_largest(v, r);
+        }
         (void)set_factors(plan, tile, v->inverse_scale, NULL);
         return;
     }

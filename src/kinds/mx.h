@@ -65,6 +65,13 @@ typedef struct npuq_mx_views {
 void npuq_view_mx_groups(npuq_mx_views *views, const npuq_arguments *arguments, const npuq_mx_options *options,
                          int scale);
 
+/* Where the last axis is in groups, the scale code of a group. */
+static inline char *npuq_find_mx_code(const npuq_plan *plan, const npuq_place *scale, size_t row, size_t group)
+{
+    return scale->data + (ptrdiff_t)row * scale->row_stride + (ptrdiff_t)(group / 2) * scale->col_stride +
+           (ptrdiff_t)(group % 2) * plan->pair_stride;
+}
+
 /* ---- another axis than the last ---------------------------------------------------------------------------------- */
 
 /* Adds the scales. A tile is a pair of groups of rows, for any columns. */

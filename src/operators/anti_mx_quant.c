@@ -89,12 +89,7 @@ static void dequantise_along_rows(const npuq_plan *plan, const npuq_tile *tile)
             const size_t groups = npuq_divide_up(part.cols, block);
 
             for (size_t i = 0; i < groups; i++) {
-                const size_t group = col / block + i;
-
-                of_groups[i] = convert_code(
-                    (uint8_t)
-                        scale->data[(ptrdiff_t)row * scale->row_stride + (ptrdiff_t)(group / 2) * scale->col_stride +
-                                    (ptrdiff_t)(group % 2) * plan->pair_stride]);
+                of_groups[i] = convert_code((uint8_t)*npuq_find_mx_code(plan, scale, row, col / block + i));
             }
             plan->setup.kernels->spread(of_groups, groups, block, scales);
             for (int i = X; i <= Y; i++) {

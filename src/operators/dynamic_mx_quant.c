@@ -43,30 +43,22 @@ static void write_nan(const npuq_plan *plan, const npuq_tile *tile, size_t row, 
 
 /* ---- the last axis ----------------------------------------------------------------------------------------------- */
 
-/* Of a row or, where dense groups are rows, of a group. */
-static char *find_code(const npuq_plan *plan, const npuq_tile *tile, size_t row, size_t group)
-{
-    const npuq_place *scale = &tile->places[SCALE];
-
-    return scale->data + (ptrdiff_t)row * scale->row_stride + (ptrdiff_t)(group / 2) * scale->col_stride +
-           (ptrdiff_t)(group % 2) * plan->pair_stride;
-}
-
 static void quantise_along_rows(const npuq_plan *plan, const npuq_tile *tile)
 {
-    const size_t groups = npuq_divide_up(tile->cols, plan->block);
+    const npuq_place *scale = &tile->places[SCALE];
+    const size_t groups = npuq_divide_up(tile->cols, plan->block);      /* dense ones are rows by themselves */
     const bool has_gap = groups % 2 != 0 && plan->way == NPUQ_IN_SPACE; /* no group completes the pair */
     const bool bad_is_nan = npuq_get_dynamic(plan)->mx.bad_is_nan;
 
     npuq_quantise_blocks(plan, tile);
     for (size_t row = 0; (has_gap || bad_is_nan) && row < tile->rows; row++) {
         for (size_t col = 0; bad_is_nan && col < tile->cols; col++) {
-            if ((uint8_t)*find_code(plan, tile, row, col / plan->block) == NPUQ_MX_BAD) {
+            if ((uint8_t)*npuq_find_mx_code(plan, scale, row, col / plan->block) == NPUQ_MX_BAD) {
                 write_nan(plan, tile, row, col);
             }
         }
         if (has_gap) {
-            *find_code(plan, tile, row, groups) = 0;
+            *npuq_find_mx_code(plan, scale, row, groups) = 0;
         }
     }
 }

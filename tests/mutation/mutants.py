@@ -43,6 +43,7 @@ PASSES = "src/kinds/dynamic.c"
 BLOCK = "src/operators/dynamic_block_quant.c"
 BLOCKS = "src/kinds/blocks.c"
 MX = "src/kinds/mx.c"
+MX_CODES = "src/kinds/mx.h"
 TO_MX = "src/operators/dynamic_mx_quant.c"
 FROM_MX = "src/operators/anti_mx_quant.c"
 PACK = "src/operators/trans_quant_param.c"
@@ -88,7 +89,7 @@ MUTANTS = [
     ("float8: dst_type_max is not read", PASSES, "own->dmax = (dst_type_max & 0x7FFFFFFFu) != 0", "own->dmax = false"),
     ("float8: multiplied by the scale", PASSES, "plan->setup.op = NPUQ_DIV;", "(void)0;"),
     ("float8: the scale is a quotient", PASSES, ": largest * one_in_dmax", ": largest / dmax"),
-    ("float8: the largest without the negative ones", PASSES, "largest = npuq_float_of_bits(hi > lo ? hi : lo)", "largest = npuq_float_of_bits(hi)"),
+    ("float8: the largest without the negative ones", PASSES, "return npuq_float_of_bits(hi > lo ? hi : lo)", "return npuq_float_of_bits(hi)"),
     ("options: the least negative number", DYNAMIC, "bits > 0x80000000u", "bits > 0x80000001u"),
     ("block: the scale is a product", PASSES, "of_block ? divide_flushed(largest, dmax)", "of_block ? largest * one_in_dmax"),
     ("block: a subnormal scale is kept", PASSES, "return dividend * 0x1p126f < divisor ? 0.0f : dividend / divisor;", "return dividend / divisor;"),
@@ -165,10 +166,10 @@ MUTANTS = [
     # anti_mx_quant
     ("from mx: a bad group is finite", FROM_MX, "code == NPUQ_MX_BAD ? 0x7FC00000 : ", ""),
     ("from mx: the least scale is 0", FROM_MX, "code == 0 ? 0x00400000 : ", ""),
-    ("from mx: the second of a pair is the first", FROM_MX, "(ptrdiff_t)(group % 2) * plan->pair_stride", "(ptrdiff_t)(group % 2) * 0"),
-    ("from mx: all pairs are the first", FROM_MX, "(ptrdiff_t)(group / 2) * scale->col_stride", "(ptrdiff_t)(group / 2) * 0"),
-    ("from mx: all rows have the scales of the first", FROM_MX, "scale->data[(ptrdiff_t)row * scale->row_stride +", "scale->data["),
-    ("from mx: long rows begin again with the first group", FROM_MX, "const size_t group = col / block + i;", "const size_t group = i;"),
+    ("mx codes: the second of a pair is the first", MX_CODES, "(ptrdiff_t)(group % 2) * plan->pair_stride", "(ptrdiff_t)(group % 2) * 0"),
+    ("mx codes: all pairs are the first", MX_CODES, "(ptrdiff_t)(group / 2) * scale->col_stride", "(ptrdiff_t)(group / 2) * 0"),
+    ("mx codes: all rows have the scales of the first", MX_CODES, "scale->data + (ptrdiff_t)row * scale->row_stride +", "scale->data +"),
+    ("from mx: long rows begin again with the first group", FROM_MX, "row, col / block + i)", "row, i)"),
     ("from mx: all columns have one scale", FROM_MX, "scale->data[(ptrdiff_t)i * scale->col_stride]", "scale->data[0]"),
     ("from mx: blocks of 32 only", FROM_MX, "const size_t block = (size_t)npuq_find_mx_block(o->given);\n    own", "const size_t block = 32;\n    own"),
     ("columns: the last ones not seen", RANGES, "upper = n < CHUNK ? find_magnitudes_of_columns(type, from, at, n)", "upper = n < CHUNK ? before"),
