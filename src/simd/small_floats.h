@@ -146,8 +146,8 @@ INLINE shift_form find_shift_form(npuq_type x, npuq_type y, npuq_small_rounding 
                         x == NPUQ_TYPE_FLOAT16 && npuq_bits_of(y) == 8};
 }
 
-/* The codes of a vector. `inexact` gets nonzero lanes where a code of 8 bits may be wrong: of subnormal numbers. One
- * that is rounded up to the least normal number is right. */
+/* The codes of a vector. `inexact` gets nonzero lanes where a code of 8 bits may be wrong: of subnormal numbers. If
+ * such a number rounds up to the least normal one, its code is right. */
 INLINE vh shifted_codes(vh x, vh shifts, shift_form f, bool has_4_bits, vh *inexact)
 {
     const vh magnitude = x & 0x7FFF;
