@@ -202,26 +202,27 @@ static inline group of_half(uint32_t largest, const npuq_mx_rule *rule)
     return (group){code, rule->small_groups == RULE_S ? code : half >> 7};
 }
 
-/* Rare groups take branches: with none of them, compilers make vectors for any CPU, which take longer. */
+/* Not inlined: compilers would make vectors of the loop around it, for any CPU, which take longer. */
+static NPUQ_NOT_INLINED void store_rare(group g, float *value, uint16_t *shift)
+{
+    const bool is_bad = g.code == NPUQ_MX_BAD;
+
+    *value = npuq_float_of_bits(is_bad ? 0x7FC00000 : 0);
+    *shift = is_bad ? NPUQ_NO_SHIFT : NPUQ_ALL_SHIFTED;
+}
+
 static inline void store_group(const npuq_mx_rule *rule, group g, float *value, uint8_t *code, uint16_t *shift)
 {
     const int exponent = (int)g.code + rule->shift_bias;
-    uint32_t power = g.code == 254 ? 0x00400000 : (254 - g.code) << 23;
-    uint32_t pattern = (uint32_t)exponent << rule->log2_shift;
+    const bool is_out = exponent < rule->least_shift || exponent > 0x7FFF >> rule->log2_shift;
 
-    if (exponent < rule->least_shift || exponent > 0x7FFF >> rule->log2_shift) {
-        pattern = NPUQ_NO_SHIFT;
-    }
-    if (__builtin_expect(g.code == NPUQ_MX_BAD, false)) {
-        power = 0x7FC00000;
-        pattern = NPUQ_NO_SHIFT;
-    } else if (__builtin_expect(g.size == 0 && rule->small_groups != RULE_N, false)) {
-        power = 0;
-        pattern = NPUQ_ALL_SHIFTED;
-    }
-    *value = npuq_float_of_bits(power);
     *code = (uint8_t)g.code;
-    *shift = (uint16_t)pattern;
+    if (g.code == NPUQ_MX_BAD || (g.size == 0 && rule->small_groups != RULE_N)) {
+        store_rare(g, value, shift);
+    } else {
+        *value = npuq_float_of_bits(g.code == 254 ? 0x00400000 : (254 - g.code) << 23);
+        *shift = is_out ? NPUQ_NO_SHIFT : (uint16_t)((uint32_t)exponent << rule->log2_shift);
+    }
 }
 
 #define FIND_SCALES(GROUP)                                                                                             \
