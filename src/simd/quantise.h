@@ -12,7 +12,7 @@ typedef struct quantise_spec {
     uint8_t x;
     uint8_t op;
     bool is_smooth; /* by row, after a product with smooth for each column */
-    uint8_t shifts; /* bits of y, where patterns of x are shifted; else 0 */
+    bool shifts;    /* patterns of x, in place of a product */
 } quantise_spec;
 
 /* Whether two chunks at a time are faster, with x in the second-level cache. */
@@ -138,27 +138,26 @@ INLINE quantise_parameters NPUQ_OF_KIND(load)(const void *call, size_t row)
         smooth += all->smooth_offsets[row];
     }
 
-    return (quantise_parameters){.k = c->k,
-                                 .scales = all->scale,
-                                 .offsets = c->offset,
-                                 .smooth = smooth,
-                                 .columns = may_have_halves(c->k) && all->half_columns ? c->k.x : NPUQ_TYPE_FLOAT32,
-                                 .stride = stride,
-                                 .run = all->run,
-                                 .inverse_run = c->k.steps == NPUQ_BY_RUN ? invert_run(all->run) : 0,
-                                 .y = c->y,
-                                 .form = {c->flip, npuq_is_4_bit_float(c->y), all->rounding,
-                                          npuq_is_small_float(c->k.y) ? find_format(c->y) : (small_format){0}},
-                                 .scale = scale,
-                                 .offset = chunk_set(row_offset),
-                                 .inverse = chunk_set(by_row ? 1.0f / row_scale : 0.0f),
-                                 .invertible_scale = FAST_DIVIDE && chunk_is_invertible(scale),
-                                 .flips = c->flip != 0,
-                                 .shifts = all->smooth,
-                                 .shift_form = c->k.shifts != 0
-                                                   ? find_shift_form(c->k.x, c->y, (npuq_small_rounding)all->rounding)
-                                                   : (shift_form){0},
-                                 .adds = may_add_zero(c->k) ? is_sum : all->offset != NULL};
+    return (quantise_parameters){
+        .k = c->k,
+        .scales = all->scale,
+        .offsets = c->offset,
+        .smooth = smooth,
+        .columns = may_have_halves(c->k) && all->half_columns ? c->k.x : NPUQ_TYPE_FLOAT32,
+        .stride = stride,
+        .run = all->run,
+        .inverse_run = c->k.steps == NPUQ_BY_RUN ? invert_run(all->run) : 0,
+        .y = c->y,
+        .form = {c->flip, npuq_is_4_bit_float(c->y), all->rounding,
+                 npuq_is_small_float(c->k.y) ? find_format(c->y) : (small_format){0}},
+        .scale = scale,
+        .offset = chunk_set(row_offset),
+        .inverse = chunk_set(by_row ? 1.0f / row_scale : 0.0f),
+        .invertible_scale = FAST_DIVIDE && chunk_is_invertible(scale),
+        .flips = c->flip != 0,
+        .shifts = all->smooth,
+        .shift_form = c->k.shifts ? find_shift_form(c->k.x, c->y, (npuq_small_rounding)all->rounding) : (shift_form){0},
+        .adds = may_add_zero(c->k) ? is_sum : all->offset != NULL};
 }
 
 /* The largest of a chunk, its half and NPUQ_LEAST_RUN that divides a run: where a column is a multiple of it, that many
@@ -249,14 +248,16 @@ INLINE store_check shift_columns(const quantise_parameters *p, const rows *r, si
     const bool by_run = p->k.steps == NPUQ_BY_RUN;
     const vh first = by_run ? h_set(shifts[find_run(p, at)]) : (vh)vector_at(shifts + at, 0);
     const vh second = by_run ? h_set(shifts[find_run(p, at + CHUNK / 2)]) : (vh)vector_at(shifts + at, 1);
-    const char *x = r->x + count_bytes(p->k.x, at);
-    char *y = r->y + count_bytes(find_y(p), at);
+    const bool has_4_bits = p->form.has_4_bits;
+    const char *x = r->x + sizeof(uint16_t) * at;
+    char *y = r->y + (at >> has_4_bits);
     store_check check;
+    const icodes codes = encode_shifted(x, first, second, p->shift_form, has_4_bits, &check);
 
-    if (p->k.shifts == 4) {
-        store_float4(y, encode_shifted(x, first, second, p->shift_form, true, &check), CHUNK, true, how);
+    if (has_4_bits) {
+        store_float4(y, codes, CHUNK, true, how);
     } else {
-        store_int8(y, encode_shifted(x, first, second, p->shift_form, false, &check), 0, CHUNK, true, how);
+        store_int8(y, codes, 0, CHUNK, true, how);
     }
     return join_checks(check, done, true);
 }
@@ -264,7 +265,7 @@ INLINE store_check shift_columns(const quantise_parameters *p, const rows *r, si
 INLINE store_check NPUQ_OF_KIND(columns)(const quantise_parameters *all, const rows *r, size_t count, size_t at,
                                          size_t n, stores how, store_check done)
 {
-    if (all->k.shifts != 0 && (how == FULL || how == STREAM)) {
+    if (all->k.shifts && (how == FULL || how == STREAM)) {
         return shift_columns(all, r, at, how, done); /* types are tested, and so rows share nothing */
     }
     quantise_parameters p = *all;
@@ -428,7 +429,7 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
 #define WITH_STEPS(NAME, WAY, DRIVER, STEPS, IS_SMOOTH, Y, X, OP)                                                      \
     OF_STEPS void NPUQ_KERNEL(NAME, WAY)(const npuq_block *b, const npuq_quant_params *p)                              \
     {                                                                                                                  \
-        quantise_##DRIVER(b, (quantise_spec){STEPS, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP, IS_SMOOTH, 0}, p,         \
+        quantise_##DRIVER(b, (quantise_spec){STEPS, NPUQ_TYPE_##Y, NPUQ_TYPE_##X, NPUQ_##OP, IS_SMOOTH, false}, p,     \
                           NPUQ_TYPE_##Y);                                                                              \
     }
 
@@ -459,51 +460,36 @@ FOR_TYPES void quantise_by_column(const npuq_block *b, quantise_spec k, const np
 NOINLINE void quantise_small_columns(const npuq_block *b, npuq_type y, npuq_type x, npuq_affine_op op,
                                      const npuq_quant_params *p)
 {
-    quantise_by_column(b, (quantise_spec){NPUQ_BY_COLUMN, NPUQ_TYPE_FLOAT8_E4M3FN, x, op, false, 0}, p, y);
+    quantise_by_column(b, (quantise_spec){NPUQ_BY_COLUMN, NPUQ_TYPE_FLOAT8_E4M3FN, x, op, false, false}, p, y);
 }
 
 NOINLINE void quantise_small_rows(const npuq_block *b, npuq_type y, npuq_type x, npuq_affine_op op, npuq_steps steps,
                                   const npuq_quant_params *p)
 {
-    quantise_by_row(b, (quantise_spec){steps, NPUQ_TYPE_FLOAT8_E4M3FN, x, op, p->smooth != NULL, 0}, p, y);
+    quantise_by_row(b, (quantise_spec){steps, NPUQ_TYPE_FLOAT8_E4M3FN, x, op, p->smooth != NULL, false}, p, y);
 }
 
-/* By shifts of patterns: to 4 or to 8 bits. */
-#define QUANTISE_SHIFTED(BITS)                                                                                         \
-    NOINLINE void quantise_shifted_columns_##BITS(const npuq_block *b, npuq_type y, npuq_type x,                       \
-                                                  const npuq_quant_params *p)                                          \
-    {                                                                                                                  \
-        quantise_by_column(b, (quantise_spec){NPUQ_BY_COLUMN, NPUQ_TYPE_FLOAT8_E4M3FN, x, NPUQ_MUL, false, BITS}, p,   \
-                           y);                                                                                         \
-    }                                                                                                                  \
-    NOINLINE void quantise_shifted_runs_##BITS(const npuq_block *b, npuq_type y, npuq_type x,                          \
-                                               const npuq_quant_params *p)                                             \
-    {                                                                                                                  \
-        quantise_by_row(b, (quantise_spec){NPUQ_BY_RUN, NPUQ_TYPE_FLOAT8_E4M3FN, x, NPUQ_MUL, false, BITS}, p, y);     \
-    }
-QUANTISE_SHIFTED(4)
-QUANTISE_SHIFTED(8)
-
-NOINLINE void quantise_shifted(const npuq_block *b, npuq_type y, npuq_type x, const npuq_quant_params *p)
+NOINLINE void quantise_shifted_columns(const npuq_block *b, npuq_type y, npuq_type x, const npuq_quant_params *p)
 {
-    const bool has_4_bits = npuq_is_4_bit_float(y);
+    quantise_by_column(b, (quantise_spec){NPUQ_BY_COLUMN, NPUQ_TYPE_FLOAT8_E4M3FN, x, NPUQ_MUL, false, true}, p, y);
+}
 
-    if (p->steps == NPUQ_BY_RUN) {
-        has_4_bits ? quantise_shifted_runs_4(b, y, x, p) : quantise_shifted_runs_8(b, y, x, p);
-    } else {
-        has_4_bits ? quantise_shifted_columns_4(b, y, x, p) : quantise_shifted_columns_8(b, y, x, p);
-    }
+NOINLINE void quantise_shifted_runs(const npuq_block *b, npuq_type y, npuq_type x, const npuq_quant_params *p)
+{
+    quantise_by_row(b, (quantise_spec){NPUQ_BY_RUN, NPUQ_TYPE_FLOAT8_E4M3FN, x, NPUQ_MUL, false, true}, p, y);
 }
 
 NOINLINE void quantise_hifloat8_columns(const npuq_block *b, npuq_type x, npuq_affine_op op, const npuq_quant_params *p)
 {
-    quantise_by_column(b, (quantise_spec){NPUQ_BY_COLUMN, NPUQ_TYPE_HIFLOAT8, x, op, false, 0}, p, NPUQ_TYPE_HIFLOAT8);
+    quantise_by_column(b, (quantise_spec){NPUQ_BY_COLUMN, NPUQ_TYPE_HIFLOAT8, x, op, false, false}, p,
+                       NPUQ_TYPE_HIFLOAT8);
 }
 
 NOINLINE void quantise_hifloat8_rows(const npuq_block *b, npuq_type x, npuq_affine_op op, npuq_steps steps,
                                      const npuq_quant_params *p)
 {
-    quantise_by_row(b, (quantise_spec){steps, NPUQ_TYPE_HIFLOAT8, x, op, p->smooth != NULL, 0}, p, NPUQ_TYPE_HIFLOAT8);
+    quantise_by_row(b, (quantise_spec){steps, NPUQ_TYPE_HIFLOAT8, x, op, p->smooth != NULL, false}, p,
+                    NPUQ_TYPE_HIFLOAT8);
 }
 
 NOINLINE void quantise_small_float(const npuq_block *b, npuq_type y, npuq_type x, npuq_affine_op op,
@@ -514,7 +500,7 @@ NOINLINE void quantise_small_float(const npuq_block *b, npuq_type y, npuq_type x
 
     assert(npuq_is_valid_quant(b, y, x, op, p));
     if (p->has_shifts) {
-        quantise_shifted(b, y, x, p);
+        p->steps == NPUQ_BY_RUN ? quantise_shifted_runs(b, y, x, p) : quantise_shifted_columns(b, y, x, p);
     } else if (p->steps <= NPUQ_BY_ROW || p->steps == NPUQ_BY_RUN) {
         is_hifloat8 ? quantise_hifloat8_rows(b, x, op, steps, p) : quantise_small_rows(b, y, x, op, steps, p);
     } else {
