@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../element.h"
 #include "../kinds/blocks.h"
+#include "../kinds/mx_groups.h"
 
 #define NPUQ_PLACE(ROLE) NPUQ_DYNAMIC_##ROLE
 enum { X = NPUQ_DYNAMIC_X, Y = NPUQ_DYNAMIC_Y, SCALE = NPUQ_DYNAMIC_SCALE };

@@ -2,6 +2,7 @@
 #include "../element.h"
 #include "../kinds/affine.h"
 #include "../kinds/blocks.h"
+#include "../kinds/mx_groups.h"
 
 #include <string.h>
 

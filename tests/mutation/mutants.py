@@ -43,7 +43,8 @@ PASSES = "src/kinds/dynamic.c"
 BLOCK = "src/operators/dynamic_block_quant.c"
 BLOCKS = "src/kinds/blocks.c"
 MX = "src/kinds/mx.c"
-MX_CODES = "src/kinds/mx.h"
+MX_GROUPS = "src/kinds/mx_groups.c"
+MX_CODES = "src/kinds/mx_groups.h"
 TO_MX = "src/operators/dynamic_mx_quant.c"
 FROM_MX = "src/operators/anti_mx_quant.c"
 PACK = "src/operators/trans_quant_param.c"
@@ -146,8 +147,8 @@ MUTANTS = [
     ("mx: a subnormal product is never rounded up", MX, ": o->scale_algorithm != 1,", ": true,"),
     ("mx: half of a subnormal product goes up", MX, "rule->goes_down ? MANTISSA : 0x400000;", "rule->goes_down ? MANTISSA : 0x3FFFFF;"),
     ("mx: the inverse of the largest scale is 0", MX, "g.code == 254 ? 0x00400000 :", "g.code == 254 ? 0 :"),
-    ("mx: the upper groups of columns are the lower ones", MX, "(is_second ? plan->pair_stride : 0)", "0"),
-    ("mx: the second group has the rows of the first", MX, "(ptrdiff_t)row * place->row_stride + (ptrdiff_t)words", "(ptrdiff_t)words"),
+    ("mx: the upper groups of columns are the lower ones", MX_GROUPS, "(is_second ? plan->pair_stride : 0)", "0"),
+    ("mx: the second group has the rows of the first", MX_GROUPS, "(ptrdiff_t)row * place->row_stride + (ptrdiff_t)words", "(ptrdiff_t)words"),
     ("mx: dst_type_max from 5", MX, "dmax < 0x40C00000", "dmax < 0x40A00000"),
     ("mx: dst_type_max of any size", MX, "dmax > 0x41400000", "false"),
     ("mx: blocks of more than 1024", MX, " || options->block > 1024", ""),
