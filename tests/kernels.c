@@ -27,7 +27,8 @@ static bool exists(kernel_id id)
     case KERNEL_BY_RUN: return (id.op == NPUQ_MUL || npuq_is_small_float(id.y)) && index->quantise[id.op][id.y][id.x];
     case KERNEL_RANGES:
     case KERNEL_SMOOTHED_RANGES:
-    case KERNEL_MAGNITUDES: return only_x && index->range[id.x];
+    case KERNEL_MAGNITUDES:
+    case KERNEL_COLUMN_MAGNITUDES: return only_x && index->range[id.x];
     case KERNEL_DEQUANTISE: return id.op == 0 && index->dequantise[id.y][id.x];
     case KERNEL_PARAMETERS: /* in the types of dynamic quantisation */
         return id.x == 0 && id.op == 0 && (id.y == NPUQ_TYPE_INT8 || id.y == NPUQ_TYPE_QUINT4X2);
@@ -104,6 +105,7 @@ void kernel_run(const npuq_row_kernels *k, const kernel_call *call)
     case KERNEL_RANGES:
     case KERNEL_SMOOTHED_RANGES: npuq_range_kernel(k, id.x)(block, &call->params.range); break;
     case KERNEL_MAGNITUDES: npuq_run_kernel(k, id.x)(block, call->params.runs.run, call->params.runs.largest); break;
+    case KERNEL_COLUMN_MAGNITUDES: npuq_column_kernel(k, id.x)(block, &call->params.columns); break;
     case KERNEL_DEQUANTISE: npuq_dequantise_kernel(k, id.y, id.x)(block, &call->params.dequant); break;
     case KERNEL_SHORT_RANGES: k->short_rows(v->y[0], v->more, block->n, block->rows, v->y[1], v->y[2]); break;
     case KERNEL_PARAMETERS: k->parameters(v->form, id.y, v->x, v->more, block->n, v->y[0], v->y[1], v->y[2]); break;

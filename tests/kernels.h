@@ -14,6 +14,7 @@
     DO(RANGES, "range")                                                                                                \
     DO(SMOOTHED_RANGES, "smoothed range")                                                                              \
     DO(MAGNITUDES, "magnitudes of runs")                                                                               \
+    DO(COLUMN_MAGNITUDES, "magnitudes of columns")                                                                     \
     DO(DEQUANTISE, "dequantise")                                                                                       \
     DO(SHORT_RANGES, "ranges of short rows")                                                                           \
     DO(PARAMETERS, "parameters of ranges")                                                                             \
@@ -67,6 +68,7 @@ typedef struct kernel_call {
             unsigned run;
             float *largest;
         } runs;
+        npuq_column_params columns;
         kernel_values values;
     } params;
 } kernel_call;

@@ -6,6 +6,7 @@
 #include "kernels.h"
 #include "support.h"
 
+#include "kinds/mx.h"
 #include "ref/npuq_ref_element.h"
 
 #include <float.h>
@@ -342,6 +343,40 @@ static void draw_flip(void)
     now.call.block.flip = id.y == NPUQ_TYPE_INT8 && id.op == NPUQ_MUL && test_one_in(2) ? 0x80 : 0;
 }
 
+/* Scales of microscaling for drawn x, and their shifts, which only backends read. */
+static void add_shifted(size_t count)
+{
+    const kernel_id id = now.call.id;
+    const npuq_mx options = {.rounding = now.call.params.quant.rounding, .small_groups = (int32_t)test_below(3)};
+    const npuq_mx_rule rule = npuq_make_mx_rule(&options, id.x, id.y, false);
+    npuq_block block = now.call.block;
+
+    add_x(NULL, NULL, 0, 0);
+    block.x = now.arrays[now.count - 1].contents;
+    float *scale = add_lanes(SLOT(params.quant.scale), count, INPUT);
+    uint16_t *shifts = add_input(SLOT(params.quant.smooth), count * sizeof *shifts);
+    uint8_t *codes = test_allocate(count);
+
+    if (id.kind == KERNEL_BY_RUN) {
+        npuq_run_kernel(&npuq_rows_ref, id.x)(&block, now.call.params.quant.run, scale);
+    } else {
+        memset(scale, 0, count * sizeof *scale);
+        npuq_column_kernel(&npuq_rows_ref, id.x)(&block, &(npuq_column_params){scale});
+    }
+    assert_ptr_equal(npuq_find_mx_scales(&rule, scale, count, codes, shifts), shifts);
+    now.call.params.quant.has_shifts = true;
+    free(codes);
+}
+
+static bool may_be_shifted(unsigned run)
+{
+    const kernel_id id = now.call.id;
+
+    return id.x != NPUQ_TYPE_FLOAT32 && npuq_is_small_float(id.y) && id.y != NPUQ_TYPE_HIFLOAT8 &&
+           id.y != NPUQ_TYPE_FLOAT4_E1M2 && id.op == NPUQ_MUL && run % NPUQ_LEAST_SHIFTED == 0 &&
+           now.call.params.quant.rounding != (uint8_t)NPUQ_SMALL_FLOOR && test_one_in(2);
+}
+
 static void draw_quantised(void)
 {
     const kernel_id id = now.call.id;
@@ -359,6 +394,12 @@ static void draw_quantised(void)
     p->steps = by_column ? (step && has_offset ? NPUQ_BY_COLUMN : NPUQ_SCALE_BY_COLUMN) : step ? NPUQ_BY_ROW : NPUQ_ONE;
     draw_strides();
     draw_flip();
+    if (by_column && b->n > 0 && may_be_shifted(0)) {
+        p->steps = NPUQ_SCALE_BY_COLUMN;
+        add_shifted(b->n);
+        add_y();
+        return;
+    }
     const size_t count = by_column ? b->n : step ? b->first_row + b->rows : 1;
     const size_t offsets = by_column && !step ? 1 : count;
     float *scale = add_columns(SLOT(params.quant.scale), count,
@@ -405,9 +446,26 @@ static void draw_by_run(void)
     draw_flip();
     const size_t runs = count_runs(p->run);
 
-    test_fill(add_lanes(SLOT(params.quant.scale), runs, INPUT), NPUQ_FLOAT32, runs, test_one_in(2));
-    add_x(NULL, NULL, 0, 0);
+    if (may_be_shifted(p->run)) {
+        add_shifted(runs);
+    } else {
+        test_fill(add_lanes(SLOT(params.quant.scale), runs, INPUT), NPUQ_FLOAT32, runs, test_one_in(2));
+        add_x(NULL, NULL, 0, 0);
+    }
     add_y();
+}
+
+static void draw_column_magnitudes(void)
+{
+    const size_t n = now.call.block.n;
+
+    draw_strides();
+    add_x(NULL, NULL, 0, 0);
+    float *largest = add_lanes(SLOT(params.columns.largest), n, FLOATS);
+
+    for (size_t i = 0; i < n; i++) {
+        largest[i] = test_one_in(2) ? 0.0f : 3.0f;
+    }
 }
 
 static void draw_magnitudes(void)
@@ -682,21 +740,14 @@ static const struct {
     void (*draw)(void);
     size_t rounds; /* of all lengths */
 } kinds[KERNEL_KINDS] = {
-    [KERNEL_BY_ROW] = {draw_quantised, 1},
-    [KERNEL_BY_COLUMN] = {draw_quantised, 1},
-    [KERNEL_BY_RUN] = {draw_by_run, 3},
-    [KERNEL_SMOOTHED] = {draw_quantised, 1},
-    [KERNEL_RANGES] = {draw_ranges, 1},
-    [KERNEL_SMOOTHED_RANGES] = {draw_ranges, 1},
-    [KERNEL_MAGNITUDES] = {draw_magnitudes, 3},
-    [KERNEL_DEQUANTISE] = {draw_dequantised, 1},
-    [KERNEL_SHORT_RANGES] = {draw_short_ranges, 8},
-    [KERNEL_PARAMETERS] = {draw_parameters, 8},
-    [KERNEL_PACK] = {draw_packed, 2},
-    [KERNEL_UNPACK] = {draw_unpacked, 2},
-    [KERNEL_WORD_BITS] = {draw_word_bits, 2},
-    [KERNEL_WIDEN] = {draw_widened, 1},
-    [KERNEL_SPREAD] = {draw_spread, 1},
+    [KERNEL_BY_ROW] = {draw_quantised, 1},       [KERNEL_BY_COLUMN] = {draw_quantised, 1},
+    [KERNEL_BY_RUN] = {draw_by_run, 3},          [KERNEL_SMOOTHED] = {draw_quantised, 1},
+    [KERNEL_RANGES] = {draw_ranges, 1},          [KERNEL_SMOOTHED_RANGES] = {draw_ranges, 1},
+    [KERNEL_MAGNITUDES] = {draw_magnitudes, 3},  [KERNEL_COLUMN_MAGNITUDES] = {draw_column_magnitudes, 3},
+    [KERNEL_DEQUANTISE] = {draw_dequantised, 1}, [KERNEL_SHORT_RANGES] = {draw_short_ranges, 8},
+    [KERNEL_PARAMETERS] = {draw_parameters, 8},  [KERNEL_PACK] = {draw_packed, 2},
+    [KERNEL_UNPACK] = {draw_unpacked, 2},        [KERNEL_WORD_BITS] = {draw_word_bits, 2},
+    [KERNEL_WIDEN] = {draw_widened, 1},          [KERNEL_SPREAD] = {draw_spread, 1},
 };
 
 static void try_length(const kernel_backend *backend, kernel_id id, size_t n, size_t gap)
