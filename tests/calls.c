@@ -89,6 +89,11 @@ bool test_has_option(enum test_operator op, enum test_option option)
     return facts[op].options >> option & 1;
 }
 
+bool test_has_blocks(enum test_operator op)
+{
+    return test_has_option(op, OPTION_BLOCK) || test_has_option(op, OPTION_BLOCK_SIZE);
+}
+
 bool test_needs_groups(enum test_operator op)
 {
     return test_arguments[op][GROUP_INDEX].presence == TEST_REQUIRED;

@@ -49,8 +49,9 @@ enum slot { EACH_SLOT(NUMBER), SLOTS };
 
 extern const char *const slot_names[SLOTS];
 
-/* The operators that have a diagnosis come first, with the numbers of their bits there. */
-#define EACH_FUNCTION(DO) EACH_OPERATOR(DO) EACH_UNDIAGNOSED(DO) EACH_IN_C(DO)
+/* The operators that have a diagnosis come first, with the numbers of their bits there. The youngest are the last: the
+ * order decides the checksum. */
+#define EACH_FUNCTION(DO) EACH_OPERATOR(DO) EACH_IN_C(DO) EACH_UNDIAGNOSED(DO)
 
 #define NUMBER(name, NAME, EXECUTOR) TEST_##NAME,
 enum test_operator { EACH_FUNCTION(NUMBER) TEST_OPERATORS };
@@ -107,6 +108,7 @@ extern const test_argument test_arguments[TEST_OPERATORS][SLOTS];
 
 bool test_has(enum test_operator op, enum slot slot);
 bool test_has_option(enum test_operator op, enum test_option option);
+bool test_has_blocks(enum test_operator op);
 /* Each row of x belongs to a group of rows. */
 bool test_needs_groups(enum test_operator op);
 /* y may be written over x. */

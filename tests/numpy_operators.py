@@ -4,6 +4,8 @@
 NPUQ_TEST_SEED repeats a run.
 """
 import os
+import pathlib
+import re
 
 import numpy as np
 
@@ -30,7 +32,7 @@ RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-(2**31), 2**31 - 1)
 
 
 #: The bits of the mantissa, and the bias of the exponent.
-FORMATS = {"float8_e4m3fn": (3, 7), "float8_e5m2": (2, 15), "float4_e2m1": (1, 1), "float4_e1m2": (2, 1)}
+FORMATS = {"float8_e4m3fn": (3, 7), "float8_e5m2": (2, 15), "float4_e2m1fn_x2": (1, 1), "float4_e1m2fn_x2": (2, 1)}
 
 
 def small_value(dtype, code):
@@ -53,7 +55,7 @@ def small_value(dtype, code):
 
 #: Of each type, the code of the largest finite value without its sign.
 SMALL = {"float8_e4m3fn": 0x7E, "float8_e5m2": 0x7B, "hifloat8": 0x6E}
-MX_TYPES = {"float8_e4m3fn": 0x7E, "float8_e5m2": 0x7B, "float4_e2m1": 7, "float4_e1m2": 7}
+MX_TYPES = {"float8_e4m3fn": 0x7E, "float8_e5m2": 0x7B, "float4_e2m1fn_x2": 7, "float4_e1m2fn_x2": 7}
 
 
 def small_values(dtype):
@@ -232,7 +234,7 @@ def mx_scales(a, from_float32, is_last_axis, algorithm, small_groups, most, boun
     S, field = a >> 23, None
     if algorithm == 0:
         field = S
-        emax = {"float8_e4m3fn": 8, "float8_e5m2": 15, "float4_e2m1": 2, "float4_e1m2": 0}[dtype]
+        emax = {"float8_e4m3fn": 8, "float8_e5m2": 15, "float4_e2m1fn_x2": 2, "float4_e1m2fn_x2": 0}[dtype]
         S = np.maximum(S.astype(np.int64) - emax, 0)
     elif algorithm == 2 and most in (0, 6, 7):
         if not (from_float32 and is_last_axis):
@@ -276,6 +278,68 @@ def dynamic_mx_quant(x, axis, block, rounding, algorithm, small_groups, most, bo
     pairs = S.reshape(*S.shape[:axis], -1, 2, *S.shape[axis + 1:])
     return codes, np.moveaxis(pairs, axis + 1, -1)
 
+
+#: The names of mx_examples.def.
+MX_NAMES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "E4M3": "float8_e4m3fn", "E5M2": "float8_e5m2",
+            "E2M1": "float4_e2m1fn_x2", "E1M2": "float4_e1m2fn_x2"}
+
+
+def mx_elements(text, dtype):
+    """The bits of x or y, whose groups of 32 are filled with zeros."""
+    groups = []
+    for group in text.split("|"):
+        found = np.zeros(16 if MX_TYPES.get(dtype) == 7 else 32, {"float32": "u4"}.get(dtype, "u2"))
+        for i, word in enumerate(group.split()):
+            if word[0] == "#" or dtype in MX_TYPES:
+                found[i] = int(word.lstrip("#"), 16)
+            else:
+                value = f4(float.fromhex(word) if "x" in word else float(word))
+                found[i] = round_to(np.array([value]), dtype).view(found.dtype)[0]
+        groups.append(found)
+    return np.concatenate(groups)
+
+
+def mx_examples():
+    """A name, x, the arguments of the package, y and mxscale of each example. One of another axis than the last has two
+    columns that are alike."""
+    text = re.sub(r"/\*.*?\*/|\\\n", "", pathlib.Path(__file__).with_name("mx_examples.def").read_text(), flags=re.S)
+    named = dict(re.findall(r"#define (\w+)\s+(.*)", text))
+    row = r'^{"(.*?)", (\w+), (\w+), (\w+), OPTIONS\((\w+), (\d), (\w), (\d+), (\d+)\), (.*?),\s+"(.*?)",\s+(.*?)},$'
+    rows = re.findall(row, text, flags=re.M | re.S)
+    assert len(rows) == text.count("OPTIONS(")
+    for name, axes, x_name, y_name, how, algorithm, rule, most, bound, *texts in rows:
+        from_x, scales, to_y = (re.sub(r'"(\s+")?', "", named.get(each, each)) for each in texts)
+        x_dtype, y_dtype = MX_NAMES[x_name], MX_NAMES[y_name]
+        x, y = mx_elements(from_x, x_dtype), mx_elements(to_y, y_dtype).astype(np.uint8)
+        x = x.view(np.uint16 if x_dtype == "bfloat16" else x_dtype)
+        S = [*bytes.fromhex(scales)]
+        pairs = np.array(S + [0] * (len(S) % 2), np.uint8).reshape(1, -1, 2)
+        arguments = {"round_mode": how.lower(), "dst_type": y_dtype, "scale_alg": int(algorithm),
+                     "small_groups": "SEN".index(rule), "dst_type_max": float(most), "max_low_bound": float(bound)}
+        if axes in ("LAST", "ANY"):
+            yield name, x[None], {"axis": -1, **arguments}, y[None], pairs
+        if axes in ("OTHER", "ANY"):
+            if len(y) < len(x):
+                y = np.stack([y & 15, y >> 4], axis=-1).ravel() * np.uint8(17)
+            columns = y[:, None] if MX_TYPES[y_dtype] == 7 else np.stack([y, y], axis=-1)
+            yield name, np.stack([x, x], axis=-1), {"axis": 0, **arguments}, columns, np.stack([pairs[0]] * 2, axis=1)
+
+
+def random_mx_call():
+    """The shape of x, and the arguments of a call; a block of 0 stands for 32."""
+    dtype = str(rng.choice(list(MX_TYPES)))
+    has_8_bits = MX_TYPES[dtype] != 7
+    shape = rng.integers(1, 6, size=rng.integers(1, 8 if rng.random() < 0.1 else 4))
+    axis = int(rng.integers(-len(shape), len(shape)))
+    shape[axis] = rng.integers(1, 200)
+    if not has_8_bits:
+        shape[-1] += shape[-1] % 2
+    algorithm = int(rng.choice([0, 1] if has_8_bits else [0, 2] if dtype == "float4_e2m1fn_x2" else [0]))
+    bound = float(f4(rng.choice([0, 1e-4, 1, 2**-130, 3e38]))) if algorithm == 1 else 0.0
+    options = (int(rng.choice([0, 32, 64, 96, 1024])), 0 if has_8_bits else int(rng.integers(3)), algorithm,
+               int(rng.integers(3)), float(f4(rng.choice([0, 6, 7, rng.uniform(6, 12)]))), bound,
+               int(rng.integers(2)) if has_8_bits else 0)
+    return tuple(map(int, shape)), axis, options, dtype
 
 
 def values_of_codes(dtype):

@@ -5,9 +5,10 @@ from typing import Any, Callable, Dict, NamedTuple
 
 import numpy as np
 from npuquant_facts.operators import OPERATORS
-from numpy_operators import (SMALL, anti_quant, dequant, dynamic, dynamic_block_quant, dynamic_block_quant_float8,
-                             dynamic_quant, dynamic_quant_float8, f4, group_quant, pack, quant_matmul, quantize,
-                             random_ends, random_floats, random_integers, random_shape, random_words, requant, rng,
+from numpy_operators import (ROUNDINGS, SMALL, anti_mx_quant, anti_quant, dequant, dynamic,
+                             dynamic_block_quant, dynamic_block_quant_float8, dynamic_mx_quant, dynamic_quant,
+                             dynamic_quant_float8, f4, group_quant, pack, quant_matmul, quantize, random_ends,
+                             random_floats, random_integers, random_mx_call, random_shape, random_words, requant, rng,
                              trans_quant_param)
 
 FLOATS = ("float16", "bfloat16", "float32")
@@ -136,6 +137,25 @@ def random_dynamic_block_quant_float8():
     results = dynamic_block_quant_float8(x, row_block, block, min_scale, most, dtype)
     return RandomCall({"x": x}, {"row_block": row_block, "block": block, "min_scale": min_scale, "dst_type_max": most,
                                  "dtype": dtype}, dict(zip(("y", "scale"), results)))
+
+
+def random_dynamic_mx_quant():
+    shape, axis, (block, rounding, *others), dtype = random_mx_call()
+    x = random_floats(shape, special=choose(0, 0.02))
+    results = dynamic_mx_quant(x, axis, block or 32, rounding, *others, dtype)
+    names = "scale_alg", "small_groups", "dst_type_max", "max_low_bound", "bad_groups"
+    return RandomCall({"x": x}, {"axis": axis, "block_size": block or 32, "round_mode": ROUNDINGS[rounding],
+                                 **dict(zip(names, others)), "dtype": dtype}, dict(zip(("y", "mxscale"), results)))
+
+
+def random_anti_mx_quant():
+    """Of any codes and scales, in the shapes that the way there gives."""
+    call, dtype = random_dynamic_mx_quant(), choose(*FLOATS)
+    axis, block, source = (call.options[name] for name in ("axis", "block_size", "dtype"))
+    x, mxscale = (rng.integers(0, 256, size=made.shape, dtype=np.uint8) for made in call.results.values())
+    return RandomCall({"x": x, "mxscale": mxscale},
+                      {"axis": axis, "block_size": block, "src_type": source, "dtype": dtype},
+                      {"y": anti_mx_quant(x, mxscale, axis, block, source, dtype)})
 
 
 def random_anti_quant():

@@ -556,8 +556,6 @@ static void test_small_blocks(void **unused)
 #define E2M1 NPUQ_REF_FLOAT4_E2M1
 #define E1M2 NPUQ_REF_FLOAT4_E1M2
 
-/* The examples of the definition, as it gives them. Of x and codes, | begins the next group of 32, and zeros that
- * follow are left out; # begins a pattern of the type, and another number is rounded to it. */
 enum { LAST = 1, OTHER = 2, ANY = 3 }; /* axes */
 
 #define OPTIONS(how, number, rule, most, bound)                                                                        \
@@ -565,18 +563,6 @@ enum { LAST = 1, OTHER = 2, ANY = 3 }; /* axes */
         .rounding = NPUQ_REF_##how, .scale_algorithm = (number), .small_groups = NPUQ_REF_RULE_##rule,                 \
         .dst_type_max = (most), .max_low_bound = (bound)                                                               \
     }
-#define X1 "0.5 -1.25 3 0 2.75 -0.375 1.5 -2"
-#define X2 "3.75 -1.25 3 -0 2.75 -.375 1.5 -2 .0625 -.03125 .1171875 .4375 1.0625 -3.5 1.125 .3125"
-#define X3                                                                                                             \
-    "6 .25 .75 1.25 1.75 2.5 3.5 5 -.25 -.75 -1.25 -1.75 -2.5 -3.5 -5 -6 .125 -.125 .375 -.375 0 -0 4 -4 7 -7 7.5 1 "  \
-    "2 3 .5 1.5"
-#define Y3_OF_6 "05 11 22 44 98 A9 CA DC 80 80 80 C4 E6 16 32 20"
-#define Y3_OF_8 "07 22 44 66 A8 CA EC FE 80 91 80 E6 F7 27 54 31"
-#define X4      "1.75 .125 .375 .625 .875 -.125 -.375 -.625 -.875 1 -1 1.5 -1.5 .0625 -.0625 0"
-#define X5                                                                                                             \
-    "inf 1 -1 | nan 1 -1 | 0 -0 | 0x1p-119 -0x1p-119 0x1p-126 | 0x1p-118 -0x1p-119 0x1p-126 | #7F7F -1 1e30 -1e30"
-#define X6 "0x1p-24 0x3p-24 -0x5p-24 0x1p-14 -0x7p-17 0x1p-15"
-#define X9 "0x1p-119 -0x1p-119 0x1p-126"
 static const struct {
     const char *name;
     int axes;
@@ -587,70 +573,7 @@ static const struct {
     const char *scales;
     const char *codes;
 } mx_examples[] = {
-    {"M1", ANY, BF16, E4M3, OPTIONS(RINT, 0, S, 0, 0), X1, "78", "68 F2 7C 00 7B E4 74 F8"},
-    {"M1", ANY, BF16, E5M2, OPTIONS(RINT, 0, S, 0, 0), X1, "71", "70 F5 7A 00 7A EE 76 F8"},
-    {"M2", ANY, BF16, E4M3, OPTIONS(RINT, 0, S, 0, 0), X2, "78", "7E F2 7C 80 7B E4 74 F8 50 C8 57 66 70 FE 71 62"},
-    {"M2", ANY, BF16, E4M3, OPTIONS(RINT, 1, S, 0, 0), X2, "79", "77 EA 74 80 73 DC 6C F0 48 C0 4F 5E 68 F6 69 5A"},
-    {"M3 rint", ANY, BF16, E2M1, OPTIONS(RINT, 0, S, 0, 0), X3, "7F", Y3_OF_8},
-    {"M3 round", ANY, BF16, E2M1, OPTIONS(ROUND, 0, S, 0, 0), X3, "7F",
-     "17 32 54 76 A9 CB ED FF 80 91 80 E6 F7 27 54 31"},
-    {"M3 floor", ANY, BF16, E2M1, OPTIONS(FLOOR, 0, S, 0, 0), X3, "7F",
-     "07 21 43 65 A9 CB ED FF 90 90 80 E6 F7 27 54 31"},
-    {"M3 0", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 0, 0), X3, "80", Y3_OF_6},
-    {"M3 6", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 6, 0), X3, "80", Y3_OF_6},
-    {"M3 7", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 7, 0), X3, "80", Y3_OF_6},
-    {"M3 8", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 8, 0), X3, "7F", Y3_OF_8},
-    {"M4 rint", ANY, BF16, E1M2, OPTIONS(RINT, 0, S, 0, 0), X4, "7F", "07 22 84 AA 4C 6C 0E 08"},
-    {"M4 round", ANY, BF16, E1M2, OPTIONS(ROUND, 0, S, 0, 0), X4, "7F", "17 32 94 BA 4C 6C 0E 08"},
-    {"M4 floor", ANY, BF16, E1M2, OPTIONS(FLOOR, 0, S, 0, 0), X4, "7F", "07 21 93 BA 4C 6C 0E 09"},
-    {"M5", ANY, BF16, E4M3, OPTIONS(RINT, 0, S, 0, 0), X5, "FF FF 00 00 01 F6",
-     "||00 80|00 80 00|78 F0 38|7E 80 00 80"},
-    {"M5", ANY, BF16, E4M3, OPTIONS(RINT, 1, S, 0, 0), X5, "FF FF 00 00 01 F7",
-     "||00 80|78 F8 40|78 F0 38|78 80 00 80"},
-    {"M5", ANY, BF16, E2M1, OPTIONS(RINT, 0, S, 0, 0), X5, "FF FF 00 06 07 FC", "||80|E6|C6|87 80"},
-    {"M6", ANY, F16, E4M3, OPTIONS(RINT, 0, S, 0, 0), X6, "69", "28 34 BA 78 F6 70"},
-    {"M6", ANY, F16, E5M2, OPTIONS(RINT, 0, S, 0, 0), X6, "62", "50 56 D9 78 F7 74"},
-    {"M6", ANY, F16, E2M1, OPTIONS(RINT, 0, S, 0, 0), X6, "6F", "00 68 4E"},
-    {"M7", LAST, F32, E2M1, OPTIONS(RINT, 2, S, 0, 0), "#3FC08001 #3F800000", "7D", "67"},
-    {"M7", OTHER, F32, E2M1, OPTIONS(RINT, 2, S, 0, 0), "#3FC08001 #3F800000", "7E", "45"},
-    {"M8", ANY, F32, E4M3, OPTIONS(RINT, 1, S, 0, 1), "1e-3 -5e-4", "77", "28 A0"},
-    {"M9 rule S", ANY, BF16, E4M3, OPTIONS(RINT, 0, S, 0, 0), X9, "00", "00 80 00"},
-    {"M9 rule E", ANY, BF16, E4M3, OPTIONS(RINT, 0, E, 0, 0), X9, "00", "78 F8 40"},
-    {"0", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 0, 0), "3.5 -1 .75 .25", "7F", "A6 02"},
-    {"6", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 6, 0), "3.5 -1 .75 .25", "7F", "A6 02"},
-    {"7", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 7, 0), "3.5 -1 .75 .25", "7E", "C7 13"},
-    {"8", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 8, 0), "9 -4.5 2.25 1", "80", "C6 12"},
-    {"9", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 9, 0), "9 -4.5 2.25 1", "7F", "E7 24"},
-    {"10", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 10, 0), "9 -4.5 2.25 1", "7F", "E7 24"},
-    {"12", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 12, 0), "9 -4.5 2.25 1", "7F", "E7 24"},
-    {"half to even", ANY, F16, E2M1, OPTIONS(RINT, 2, S, 0, 0), "#3E04 #3C00", "7D", "67"},
-    {"half to even", ANY, F16, E2M1, OPTIONS(RINT, 2, S, 0, 0), "#3E05 #3C00", "7E", "45"},
-    {"infinite half", LAST, F32, E2M1, OPTIONS(RINT, 2, S, 0, 0), "#7F7FFFFF #FF000000", "FD", "C6"},
-    {"infinite half", OTHER, F32, E2M1, OPTIONS(RINT, 2, S, 0, 0), "#7F7FFFFF #FF000000", "FF", ""},
-    {"rule S", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 0, 0), "#00FF #8040", "00", "80"},
-    {"rule E", ANY, BF16, E2M1, OPTIONS(RINT, 2, E, 0, 0), "#00FF #8040", "00", "A6"},
-    {"rule S", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 0, 0), "#0140 #80FF", "00", "80"},
-    {"rule E", ANY, BF16, E2M1, OPTIONS(RINT, 2, E, 0, 0), "#0140 #80FF", "00", "E7"},
-    {"rule S", ANY, BF16, E2M1, OPTIONS(RINT, 2, S, 0, 0), "#0141 #80FF", "01", "C5"},
-    {"rule E", ANY, BF16, E2M1, OPTIONS(RINT, 2, E, 0, 0), "#0141 #80FF", "01", "C5"},
-    {"subnormal t", ANY, F32, E4M3, OPTIONS(RINT, 1, S, 0, 0), "#04600001 #83E00001", "00", "7E F6"},
-    {"subnormal t", ANY, F32, E4M3, OPTIONS(RINT, 1, S, 0, 0), "#04600002 #83E00002", "01", "76 EE"},
-    {"subnormal t", ANY, F32, E5M2, OPTIONS(RINT, 1, S, 0, 0), "#07E00001 #87600001", "00", "7B F7"},
-    {"subnormal t", ANY, F32, E5M2, OPTIONS(RINT, 1, S, 0, 0), "#07E00002 #87600002", "01", "77 F3"},
-    {"subnormal t", ANY, F32, E2M1, OPTIONS(RINT, 2, S, 9, 0), "#01D80000 #81800000", "00", "F7"},
-    {"zeros", ANY, F32, E4M3, OPTIONS(RINT, 1, S, 0, 1), "0 -0", "00", "00 80"},
-    {"ends", ANY, BF16, E4M3, OPTIONS(RINT, 1, S, 0, 0), "448 -1", "7F", "7E B8"},
-    {"ends", ANY, BF16, E4M3, OPTIONS(RINT, 1, S, 0, 0), "450 -1", "80", "76 B0"},
-    {"ends", ANY, BF16, E5M2, OPTIONS(RINT, 1, S, 0, 0), "57344 -1", "7F", "7B BC"},
-    {"ends", ANY, BF16, E5M2, OPTIONS(RINT, 1, S, 0, 0), "57600 -1", "80", "77 B8"},
-    {"product", ANY, BF16, E1M2, OPTIONS(FLOOR, 0, S, 0, 0), "#7F7F #BB80 #BF80 #8001", "FE", "87 89"},
-    {"product", ANY, F32, E1M2, OPTIONS(FLOOR, 0, S, 0, 0), "#7F7F0000 #BB800000 #BF800000 #80010000", "FE", "97 89"},
-    {"f32 rule S", ANY, F32, E4M3, OPTIONS(RINT, 0, S, 0, 0), "#007FFFFF #80400000", "00", "00 80"},
-    {"f32 rule E", ANY, F32, E4M3, OPTIONS(RINT, 0, E, 0, 0), "#007FFFFF #80400000", "00", "00 80"},
-    {"f32 1", ANY, F32, E4M3, OPTIONS(RINT, 1, S, 0, 0), "#007FFFFF #80400000", "00", "40 B8"},
-    {"rule S", ANY, BF16, E2M1, OPTIONS(RINT, 0, S, 0, 0), "#0040 #8020", "00", "80"},
-    {"rule E", ANY, BF16, E2M1, OPTIONS(RINT, 0, E, 0, 0), "#0040 #8020", "00", "80"},
-    {"rule N", ANY, BF16, E2M1, OPTIONS(RINT, 0, N, 0, 0), "#0040 #8020", "00", "92"},
+#include "mx_examples.def"
 };
 
 static bool is_nibble(npuq_ref_dtype dtype)

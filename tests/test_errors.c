@@ -1724,7 +1724,7 @@ static void empty_dimension(call *c, int d)
         while (at < t->ndim && t->shape[at] != extent) {
             at++;
         }
-        if (slot == X || slot == Y || test_has_option(c->op, OPTION_BLOCK)) {
+        if (slot == X || slot == Y || test_has_blocks(c->op)) {
             at = d;
         }
         if (c->given[slot] && at < t->ndim) {
@@ -1836,7 +1836,7 @@ static void eight_dimensions(void)
     FOR_EACH_BASE()
     {
         call c = base_call(base);
-        const bool as_x = test_takes_ranges_only(c.op) || test_has_option(c.op, OPTION_BLOCK);
+        const bool as_x = test_takes_ranges_only(c.op) || test_has_blocks(c.op);
         const int row_ndim = as_x ? NPUQ_MAX_NDIM : NPUQ_MAX_NDIM - 1;
         const int most = test_arguments[c.op][X].most_ndim;
         if (base == MULTIPLY || base == ANTI_GROUPS || c.op == TEST_GROUP_QUANT || c.op == TEST_TRANS_QUANT_PARAM) {

@@ -14,7 +14,7 @@ import sys
 import time
 
 import numpy as np
-from numpy_operators import MX_TYPES, SEED, anti_mx_quant, dynamic_mx_quant, f4, rng
+from numpy_operators import MX_TYPES, SEED, anti_mx_quant, dynamic_mx_quant, f4, random_mx_call, rng
 
 library = ctypes.CDLL(os.path.abspath(sys.argv[1]))
 library.npuq_last_error.restype = ctypes.c_char_p
@@ -22,8 +22,8 @@ library.npuq_backend_name.restype = ctypes.c_char_p
 SHARE = int(os.environ.get("NPUQ_TEST_SHARE") or 1)
 BACKENDS = [number for number in range(5) if library.npuq_backend_available(number)]
 
-NUMBERS = {"f4": 0, "f2": 1, "u2": 27, "float8_e5m2": 35, "float8_e4m3fn": 36, "float8_e8m0": 37, "float4_e2m1": 40,
-           "float4_e1m2": 41}
+NUMBERS = {"f4": 0, "f2": 1, "u2": 27, "float8_e5m2": 35, "float8_e4m3fn": 36, "float8_e8m0fnu": 37,
+           "float4_e2m1fn_x2": 40, "float4_e1m2fn_x2": 41}
 DIVISORS = (0, 6, 7, 7.25, 8, 9, 12)
 
 
@@ -51,7 +51,7 @@ def quantise(x, axis, options, dtype):
     assert status == 0, library.npuq_last_error()
     y = np.full((*x.shape[:-1], x.shape[-1] // (2 if MX_TYPES[dtype] == 7 else 1)), 0xA5, np.uint8)
     mxscale = np.full(shape[:x.ndim + 1], 0xA5, np.uint8)
-    results = [ctypes.byref(tensor(y, dtype)), ctypes.byref(tensor(mxscale, "float8_e8m0"))]
+    results = [ctypes.byref(tensor(y, dtype)), ctypes.byref(tensor(mxscale, "float8_e8m0fnu"))]
     status = library.npuq_dynamic_mx_quant(ctypes.byref(view), axis, ctypes.byref(given), *results, None)
     assert status == 0, library.npuq_last_error()
     return y, mxscale
@@ -78,7 +78,7 @@ def dequantise(x, mxscale, axis, block, dtype, bits, order):
     """The bits of y, in the integers that have as many."""
     shape = (*x.shape[:-1], x.shape[-1] * (2 if MX_TYPES[dtype] == 7 else 1))
     y = np.full(shape, 0xA5, f"u{np.dtype(bits).itemsize}", order)
-    operands = [ctypes.byref(tensor(x, dtype)), ctypes.byref(tensor(mxscale, "float8_e8m0"))]
+    operands = [ctypes.byref(tensor(x, dtype)), ctypes.byref(tensor(mxscale, "float8_e8m0fnu"))]
     status = library.npuq_anti_mx_quant(*operands, axis, ctypes.byref(Options(block)), ctypes.byref(tensor(y, bits)),
                                         None)
     assert status == 0, library.npuq_last_error()
@@ -139,7 +139,7 @@ def check_maxima(name, is_last_axis, options, dtype):
 def every_maximum():
     kinds = [(dtype, 0, 0, 0) for dtype in MX_TYPES]
     kinds += [(dtype, 1, 0, bound) for dtype in MX_TYPES if "8" in dtype for bound in (0, 2**-20 * 1.5)]
-    kinds += [("float4_e2m1", 2, most, 0) for most in DIVISORS]
+    kinds += [("float4_e2m1fn_x2", 2, most, 0) for most in DIVISORS]
     cases = list(itertools.product(MAXIMA, (True, False), range(3), kinds))
     for i, (name, is_last_axis, small_groups, (dtype, algorithm, most, bound)) in enumerate(cases):
         if (i + SEED) % SHARE == 0:
@@ -188,19 +188,8 @@ def random_values(shape, dtype):
 
 def random_calls(count):
     for _ in range(count):
-        dtype = str(rng.choice(list(MX_TYPES)))
-        has_8_bits = MX_TYPES[dtype] != 7
-        shape = rng.integers(1, 6, size=rng.integers(1, 8 if rng.random() < 0.1 else 4))
-        axis = int(rng.integers(-len(shape), len(shape)))
-        shape[axis] = rng.integers(1, 200)
-        if not has_8_bits:
-            shape[-1] += shape[-1] % 2
-        algorithm = int(rng.choice([0, 1] if has_8_bits else [0, 2] if dtype == "float4_e2m1" else [0]))
-        bound = float(f4(rng.choice([0, 1e-4, 1, 2**-130, 3e38]))) if algorithm == 1 else 0.0
-        options = (int(rng.choice([0, 32, 64, 96, 1024])), 0 if has_8_bits else int(rng.integers(3)), algorithm,
-                   int(rng.integers(3)), float(f4(rng.choice([0, 6, 7, rng.uniform(6, 12)]))), bound,
-                   int(rng.integers(2)) if has_8_bits else 0)
-        x = random_values(tuple(map(int, shape)), str(rng.choice(["f4", "f2", "u2"])))
+        shape, axis, options, dtype = random_mx_call()
+        x = random_values(shape, str(rng.choice(["f4", "f2", "u2"])))
         check(x, axis, options, dtype)
         shapes = (each.shape for each in quantise(x, axis, options, dtype))
         codes, scales = (rng.integers(0, 256, size=each, dtype=np.uint8) for each in shapes)

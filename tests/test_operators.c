@@ -735,7 +735,7 @@ static bool draw_any(test_drawing *d)
 static bool is_whole(enum test_operator op)
 {
 #define ONE_MORE(name, NAME, EXECUTOR) +1
-    return test_takes_executor(op) && op < 0 EACH_OPERATOR(ONE_MORE) EACH_UNDIAGNOSED(ONE_MORE);
+    return test_takes_executor(op) && op < 0 EACH_OPERATOR(ONE_MORE);
 }
 
 /* Rows without gaps, which the library joins, and some that are too long or too few. Or with gaps, also of a power of

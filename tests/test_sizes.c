@@ -206,7 +206,7 @@ static void check_operators(unsigned how, int ndim, const int64_t *period, const
         const int most = test_arguments[op][X].most_ndim;
 
         if (test_takes_executor(op) &&
-            (!(how & WHOLE) || test_has_option(op, OPTION_QUANT_MODE) || test_has_option(op, OPTION_BLOCK))) {
+            (!(how & WHOLE) || test_has_option(op, OPTION_QUANT_MODE) || test_has_blocks(op))) {
             print_message("# %s\n", operator_names[op]);
             check_operator(op, how, ndim < most ? ndim : most, period, shape);
         }

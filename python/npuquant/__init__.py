@@ -3,9 +3,10 @@
 
 The npu_ functions have the names and arguments of torch_npu. dequant() and requant() are the two output stages of
 npu_quant_matmul(). dynamic_quant_float8() is npu_dynamic_quant() to 8-bit floats, and dynamic_block_quant_float8() is
-npu_dynamic_block_quant() to them. Inputs are NumPy arrays, or objects with __dlpack__ (a torch.Tensor, for instance),
-in CPU memory, with any strides. The functions read inputs where they are, and copy only an input that repeats one
-element. Results are new NumPy arrays in C order, or go to the arrays of out.
+npu_dynamic_block_quant() to them. dynamic_mx_quant() and anti_mx_quant() are the operators of microscaling. Inputs are
+NumPy arrays, or objects with __dlpack__ (a torch.Tensor, for instance), in CPU memory, with any strides. The functions
+read inputs where they are, and copy only an input that repeats one element. Results are new NumPy arrays in C order, or
+go to the arrays of out.
 
 bfloat16 inputs and results are uint16 arrays of the bits. Inputs may also be ml_dtypes.bfloat16 arrays, or tensors of
 that type. The library's errors are NpuquantError, with the library's message. Arguments that cannot be handed to the
@@ -37,9 +38,10 @@ from . import testing
 from ._arguments import ArgumentError, ArgumentTypeError
 from ._causes.diagnosis import diagnose, explain, hard_inputs, hypotheses
 from ._library import NpuquantError, available_backends, backend, set_backend, version
-from ._operators import (dequant, dynamic_block_quant_float8, dynamic_quant_float8, npu_anti_quant,
-                         npu_dynamic_block_quant, npu_dynamic_quant, npu_dynamic_quant_asymmetric, npu_group_quant,
-                         npu_quant_matmul, npu_quant_scatter, npu_quantize, npu_trans_quant_param, requant, row_quant)
+from ._operators import (anti_mx_quant, dequant, dynamic_block_quant_float8, dynamic_mx_quant, dynamic_quant_float8,
+                         npu_anti_quant, npu_dynamic_block_quant, npu_dynamic_quant, npu_dynamic_quant_asymmetric,
+                         npu_group_quant, npu_quant_matmul, npu_quant_scatter, npu_quantize, npu_trans_quant_param,
+                         requant, row_quant)
 from ._serving.experts import (npu_moe_finalize_routing, npu_moe_init_routing_v2, npu_moe_re_routing,
                                npu_moe_token_unpermute)
 from ._serving.grouped import npu_grouped_matmul
@@ -52,11 +54,13 @@ __all__ = [
     "ArgumentTypeError",
     "NpuquantError",
     "__version__",
+    "anti_mx_quant",
     "available_backends",
     "backend",
     "dequant",
     "diagnose",
     "dynamic_block_quant_float8",
+    "dynamic_mx_quant",
     "dynamic_quant_float8",
     "explain",
     "get_num_threads",

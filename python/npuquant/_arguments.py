@@ -62,7 +62,7 @@ def names_operator(function: _Function, name: str = "") -> _Function:
 
 #: The types of the operators' arrays and tensors, by their names in NumPy and PyTorch, without those that few operators
 #: have here: the device has more of these.
-_IMPLEMENTED = {name for kind in TAKEN.values() if kind.elements == 1 and not kind.is_small_float
+_IMPLEMENTED = {name for kind in TAKEN.values() if kind.elements == 1 and not kind.has_codes
                 for name in (kind.name, kind.stored)}
 # How messages name a type that NumPy does not have.
 BFLOAT16 = "bfloat16 (or its bits as uint16)"

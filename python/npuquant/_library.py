@@ -7,6 +7,7 @@ import ctypes.util
 import itertools
 import os
 import pathlib
+import re
 import sys
 from typing import Any, Iterator, Optional, Tuple
 
@@ -99,6 +100,10 @@ class NpuquantError(ValueError, RuntimeError):
         self.status = status
 
 
+#: Python's names of what C has in npuq_mx.
+_MEMBERS = {"block": "block_size", "rounding": "round_mode", "scale_algorithm": "scale_alg"}
+
+
 def _refuse(status: str, message: str, argument: Optional[str] = None, array: Any = None) -> None:
     """Raises the library's error. argument and array are the first whose type the library does not have."""
     if argument is not None and "dtype is -1," in message:
@@ -108,7 +113,8 @@ def _refuse(status: str, message: str, argument: Optional[str] = None, array: An
         expected = message.partition("; expected ")[2].lower()
         expected = expected.replace("bfloat16", BFLOAT16).replace("quint4x2", "int32 (words of eight int4)")
         raise wrong_type(argument, array.dtype, expected)
-    # What C's users do is of no use here.
+    # What C's users do is of no use here, nor how they call the members of a structure.
+    message = re.sub(r"\boptions\.(\w+)", lambda member: _MEMBERS.get(member[1], member[1]), message)
     message = message.replace("such as with the strides that npuq_tensor_contiguous() sets",
                               "such as numpy.empty() makes for out")
     raise NpuquantError(message, status)

@@ -67,20 +67,23 @@ EACH_UNDIAGNOSED(RUN)
 EACH_OWN(RUN)
 
 /* clang-format off */
-#define ARGUMENT(name, kind, role) {name, kind, role},
+#define ARGUMENT(name, kind, role, dtype) {name, kind, role, dtype},
 #define KIND_OF(type)              _Generic((type)0, float : REAL, int64_t : LONG, default : NUMBER)
 /* clang-format on */
 /* Words of eight int4 are int32. */
-#define IS_INT4(NAME) || NPUQ_##NAME == NPUQ_QUINT4X2
+#define IS_INT4(NAME)    || NPUQ_##NAME == NPUQ_QUINT4X2
+#define ONE_MORE(NAME)   +1
+#define PLUS_DTYPE(NAME) +NPUQ_##NAME
+#define ONLY(TYPES)      ((0 TYPES_##TYPES(ONE_MORE)) == 1 ? (0 TYPES_##TYPES(PLUS_DTYPE)) : UNKNOWN_DTYPE)
 #define READS(name, NAME, ROLE, TYPES, SHAPE, least, most, REBOUND, KIND, npu_name)                                    \
-    ARGUMENT(#npu_name, (0 TYPES_##TYPES(IS_INT4)) ? PACKED : DATA, OPERAND_##ROLE)
-#define TAKES(name, NAME, ROLE, ...)      ARGUMENT(#name, INPUT, OPERAND_##ROLE)
-#define MAY_TAKE(name, NAME, ROLE, ...)   ARGUMENT(#name, OPTIONAL, OPERAND_##ROLE)
-#define GIVES(name, NAME, ROLE, ...)      ARGUMENT("out", OUTPUT, RESULT_##ROLE)
-#define NUMBERED(name, NAME, type)        ARGUMENT(#name, KIND_OF(type), NAME)
-#define ROW_OF(name, op)                  {#name, run_##name, op, {ARGUMENTS_##name(READS, TAKES, MAY_TAKE, GIVES, NUMBERED)}},
-#define ROW(name, NAME, EXECUTOR)         ROW_OF(name, NAME)
-#define UNDIAGNOSED(name, NAME, EXECUTOR) ROW_OF(name, 0)
+    ARGUMENT(#npu_name, (0 TYPES_##TYPES(IS_INT4)) ? PACKED : DATA, OPERAND_##ROLE, ONLY(TYPES))
+#define TAKES(name, NAME, ROLE, TYPES, ...)    ARGUMENT(#name, INPUT, OPERAND_##ROLE, ONLY(TYPES))
+#define MAY_TAKE(name, NAME, ROLE, TYPES, ...) ARGUMENT(#name, OPTIONAL, OPERAND_##ROLE, ONLY(TYPES))
+#define GIVES(name, NAME, ROLE, TYPES, ...)    ARGUMENT("out", OUTPUT, RESULT_##ROLE, ONLY(TYPES))
+#define NUMBERED(name, NAME, type)             ARGUMENT(#name, KIND_OF(type), NAME, UNKNOWN_DTYPE)
+#define ROW_OF(name, op)                       {#name, run_##name, op, {ARGUMENTS_##name(READS, TAKES, MAY_TAKE, GIVES, NUMBERED)}},
+#define ROW(name, NAME, EXECUTOR)              ROW_OF(name, NAME)
+#define UNDIAGNOSED(name, NAME, EXECUTOR)      ROW_OF(name, 0)
 static const operation operations[] = {EACH_OPERATOR(ROW) EACH_UNDIAGNOSED(UNDIAGNOSED) EACH_OWN(ROW)};
 
 /* torch_npu's names. */
@@ -98,8 +101,6 @@ const operation *operation_of(PyObject *capsule)
 }
 
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
-
-enum { UNKNOWN_DTYPE = -1 };
 
 /* The type of a buffer's elements. NumPy has no bfloat16: uint16 means the bits of bfloat16. */
 static int dtype_of_buffer(const Py_buffer *buffer)
@@ -458,15 +459,18 @@ static void raise_refusal(npuq_status status, PyObject *unknown)
     Py_XDECREF(PyObject_CallFunction(refuse, "ssOO", library.npuq_status_name(status), message, argument, array));
 }
 
-/* The type of an output, of which its buffer says only how it is stored. */
-static bool take_dtype(PyObject *number, npuq_tensor *output)
+/* The type of a tensor, of which its buffer says only how it is stored. */
+static void set_dtype(int dtype, npuq_tensor *tensor)
 {
-    const long dtype = PyLong_AsLong(number);
-
-    if (output->dtype != (npuq_dtype)UNKNOWN_DTYPE &&
-        strcmp(dtype_of((npuq_dtype)dtype)->stored, dtype_of(output->dtype)->stored) == 0) {
-        output->dtype = (npuq_dtype)dtype;
+    if (dtype != UNKNOWN_DTYPE && tensor->dtype != (npuq_dtype)UNKNOWN_DTYPE &&
+        strcmp(dtype_of((npuq_dtype)dtype)->stored, dtype_of(tensor->dtype)->stored) == 0) {
+        tensor->dtype = (npuq_dtype)dtype;
     }
+}
+
+static bool take_dtype(PyObject *number, npuq_tensor *tensor)
+{
+    set_dtype((int)PyLong_AsLong(number), tensor);
     return !PyErr_Occurred();
 }
 
@@ -497,12 +501,14 @@ bool take_call(held_call *call, const operation *op, PyObject *const *values, Py
         } else if (kind != OPTIONAL || value != Py_None) {
             fine = view(name, kind, value, &call->held[*n], tensor, &call->unknown);
             call->a.tensor[*n] = tensor;
+            set_dtype(op->arguments[*n].dtype, tensor);
             if (kind == OUTPUT && !first_output) {
                 first_output = tensor;
             }
         }
     }
-    return fine && take_dtype(values[*n], first_output);
+    return fine && take_dtype(values[*n], first_output) &&
+           (*n + 1 >= count || take_dtype(values[*n + 1], &call->tensors[0]));
 }
 
 void let_call_go(held_call *call)
@@ -552,8 +558,8 @@ bool run_call(held_call *call, PyObject *threads)
     return status == NPUQ_OK;
 }
 
-/* operator(argument..., dtype, threads): dtype is the number of the first output's type. threads is the number of
- * threads. */
+/* operator(argument..., dtype, threads) or operator(argument..., dtype, x_dtype, threads): dtype is the number of the
+ * first output's type, and x_dtype that of x. threads is the number of threads. */
 static PyObject *call_operator(PyObject *capsule, PyObject *const *values, Py_ssize_t count)
 {
     held_call call;

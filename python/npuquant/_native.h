@@ -9,6 +9,8 @@
 #include <Python.h>
 #include <stdbool.h>
 
+enum { UNKNOWN_DTYPE = -1 };
+
 typedef enum argument_kind {
     END,
     DATA,     /* x: a tensor that is never broadcast from one element */
@@ -26,7 +28,7 @@ typedef enum argument_kind {
 typedef enum number_role { EACH_OPTION(ROLE) } number_role;
 #undef ROLE
 
-enum { MOST_ARGUMENTS = 8 };
+enum { MOST_ARGUMENTS = 12 };
 
 /* The arguments of a call, each at its position. */
 typedef struct arguments {
@@ -43,7 +45,8 @@ typedef struct operation {
     struct {
         const char *name;
         argument_kind kind;
-        int role; /* an enum operand; of an OUTPUT an enum result, of a number a number_role */
+        int role;  /* an enum operand; of an OUTPUT an enum result, of a number a number_role */
+        int dtype; /* of a tensor that has one type; otherwise UNKNOWN_DTYPE */
     } arguments[MOST_ARGUMENTS + 1];
 } operation;
 
@@ -66,8 +69,8 @@ typedef struct held_call {
     PyObject *unknown; /* null, or the first argument whose type the library does not have, and its array */
 } held_call;
 
-/* Takes the arguments of an operator, and behind them the number of its first output's type. False is an exception.
- * What is taken is let go by let_call_go() in any case. */
+/* Takes the arguments of an operator, and behind them the number of its first output's type, and that of x, if x has
+ * codes. False is an exception. What is taken is let go by let_call_go() in any case. */
 bool take_call(held_call *call, const operation *op, PyObject *const *values, Py_ssize_t count);
 void let_call_go(held_call *call);
 

@@ -15,8 +15,9 @@ from . import _native
 from ._arguments import (ArgumentError, ArgumentTypeError, _of, _options, check_quant_matmul, check_quant_scatter,
                          listed, names_operator, shown)
 from ._matmul import product
-from ._tensors import (FLOAT8, INT8, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, Result, TensorLike, arrays,
-                       described, output, outputs, result_of, result_type, returned, tensor, to_array, words_shape)
+from ._tensors import (FLOAT8, INT8, MX, PRODUCTS, QUANTISED, REQUANTISED, SOURCES, Out, Result, TensorLike, arrays,
+                       codes_of, described, name_of, output, outputs, result_of, result_type, returned, tensor,
+                       to_array, words_shape)
 from ._threads import run
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
@@ -36,7 +37,7 @@ def _number(name: str, value: Any) -> int:
     numbers = OPTIONS[name].numbers
     number = numbers.get(value) if isinstance(value, str) else None
     if number is None:
-        raise ArgumentError(f"{name}: is {shown(value)}; expected {listed([*map(repr, numbers)])}")
+        raise ArgumentError(f"{OPTIONS[name].npu_name}: is {shown(value)}; expected {listed([*map(repr, numbers)])}")
     return number
 
 
@@ -485,6 +486,119 @@ def dynamic_block_quant_float8(
 
 
 _dynamic_block_quant_float8 = inspect.unwrap(dynamic_block_quant_float8)
+
+
+def _groups(axis: Any, block_size: Any) -> Dict[str, Any]:
+    """An axis and a block as extents() takes them. The extension and the library say what is wrong with them."""
+    return {"axis": index(axis) if isinstance(axis, (int, np.integer)) else -1,
+            "block": _extent(32 if isinstance(block_size, int) and block_size == 0 else block_size)}
+
+
+@names_operator
+def dynamic_mx_quant(
+    input: TensorLike,
+    *,
+    axis: int = -1,
+    round_mode: str = "rint",
+    dst_type: Any = 296,
+    block_size: int = 32,
+    scale_alg: Optional[int] = 0,
+    dst_type_max: float = 0.0,
+    max_low_bound: float = 0.0,
+    small_groups: int = 0,
+    bad_groups: int = 0,
+    out: Optional[Tuple[Out, Out]] = None,
+) -> Union[Tuple[np.ndarray, np.ndarray], Tuple[Out, Out]]:
+    """Quantises to 8- and 4-bit floats in groups along an axis, with a power of two as the scale of each group.
+
+    Microscaling (MX), as npu_dynamic_mx_quant of torch_npu on the Ascend 950. docs/operators/dynamic_mx_quant.md says
+    how the code S of a scale is found, and which options make the bits of other libraries::
+
+        a = max(|input|)                  over the group
+        S = from a                        by scale_alg
+        y = sat(input * 2^(127 - S))      rounded by round_mode
+
+    Args:
+        input: float32, float16 or bfloat16, 1 to 7 dimensions. The library's messages call it x.
+        axis: the dimension that groups run along, counted from the end if negative.
+        round_mode: "rint" (half to even); to 4 bits also "round" (half away from zero) or "floor".
+        dst_type: float4_e2m1fn_x2, whose number is 296, float4_e1m2fn_x2, float8_e4m3fn or float8_e5m2.
+        block_size: the elements of a group, a multiple of 32 up to 1024. The last group of a row may be shorter.
+        scale_alg: 0 (also if None); to 8 bits also 1; to float4_e2m1fn_x2 also 2.
+        dst_type_max: 0.0, or 6 to 12: what the largest magnitude is divided by with scale_alg 2, where 0.0 means 6.
+        max_low_bound: with scale_alg 1, no largest magnitude counts as less, except 0.
+        small_groups: when a group with S = 0 becomes zeros: 0, always, as on the device; 1, if the exponent field that
+            S is made from is 0, as the operator's relatives do; 2, never, as OCP's microscaling has it.
+        bad_groups: what y is in a group with a NaN or an infinity: 0, zeros, as on the device; 1, to 8 bits, NaN.
+        out: None, or the two arrays or tensors to write to.
+
+    Returns:
+        The two of out, or new arrays:
+        y: uint8, the codes of the type, of the shape of input. To 4 bits with half of the last extent: two codes in a
+            byte, the first in the low half.
+        mxscale: uint8, the codes of the scales. Its shape is that of input, with the number of pairs of groups as the
+            axis' extent, and behind it 2. Without its second group, a pair has 0 there.
+
+    >>> x = np.array([[0.5, -1.25, 3, 0, 2.75, -0.375, 1.5, -2]], np.float32)
+    >>> y, mxscale = dynamic_mx_quant(x, dst_type="float8_e4m3fn")
+    >>> y
+    array([[104, 242, 124,   0, 123, 228, 116, 248]], dtype=uint8)
+    >>> mxscale
+    array([[[120,   0]]], dtype=uint8)
+    """
+    x = tensor("input", input)
+    kind = result_of("dynamic_mx_quant", "dst_type", dst_type)
+    rounding = _number("rounding", round_mode)
+    made = outputs("dynamic_mx_quant", x.shape, kind, out, **_groups(axis, block_size))
+    run(_native.dynamic_mx_quant, x, axis, block_size, rounding, 0 if scale_alg is None else scale_alg, small_groups,
+        dst_type_max, max_low_bound, bad_groups, *made, kind.number)
+    return returned(made, out)
+
+
+@names_operator
+def anti_mx_quant(
+    x: TensorLike,
+    mxscale: TensorLike,
+    *,
+    axis: int = -1,
+    dst_type: Any = 15,
+    src_type: Any = 292,
+    block_size: int = 32,
+    out: Optional[Out] = None,
+) -> Union[np.ndarray, Out]:
+    """Dequantises what dynamic_mx_quant() makes: y is the value of x, times that of its group's scale.
+
+    npu_anti_mx_quant of torch_npu. The product is one float32 operation, and is rounded half to even to dst_type.
+
+    Args:
+        x: uint8, the codes of src_type, or an array or tensor of that type; 1 to 7 dimensions. With 4 bits two codes in
+            a byte, the first in the low half.
+        mxscale: uint8, the codes of the scales, or a tensor of float8_e8m0fnu: see dynamic_mx_quant().
+        axis: the dimension that groups run along.
+        dst_type: bfloat16, whose number is 15, float16 or float32.
+        src_type: float8_e4m3fn, whose number is 292, float8_e5m2, float4_e2m1fn_x2 or float4_e1m2fn_x2.
+        block_size: the elements of a group, a multiple of 32 up to 1024.
+        out: None, or the array or tensor to write to.
+
+    Returns:
+        out, or a new array, of dst_type and of the shape of x, with 4 bits twice the last extent. NumPy has no
+        bfloat16: the array is uint16, with the bits.
+
+    >>> x = np.array([[104, 242, 124, 0, 123, 228, 116, 248]], np.uint8)
+    >>> anti_mx_quant(x, np.array([[[120, 0]]], np.uint8), dst_type=np.float32)
+    array([[ 0.5  , -1.25 ,  3.   ,  0.   ,  2.75 , -0.375,  1.5  , -2.   ]],
+          dtype=float32)
+    """
+    source = result_type("src_type", src_type, MX)
+    kind = result_of("anti_mx_quant", "dst_type", dst_type)
+    given = name_of(getattr(x, "dtype", None))
+    if given in MX and given != source.name:
+        raise ArgumentTypeError(f"src_type: is {described(src_type)}; expected {given} for an x of {given}")
+    x = tensor("x", codes_of(x, source.name))
+    y, = outputs("anti_mx_quant", TYPES[source.name].in_values(x.shape), kind, out)
+    run(_native.anti_mx_quant, x, codes_of(mxscale, "float8_e8m0fnu"), axis, block_size, 0, 0, 0, 0.0, 0.0, 0, y,
+        kind.number, source.number)
+    return returned(y, out)
 
 
 @names_operator

@@ -48,7 +48,7 @@ _NAMED: Results = {name: Result(name, np.dtype(kind.stored), kind.number, kind.e
                    for name, kind in TAKEN.items()}
 #: Of the type of an array; uint16 has the bits of bfloat16. Codes of small floats are uint8, but uint8 may be anything.
 NAMES = {result.dtype: name for name, result in _NAMED.items()
-         if result.elements == 1 and not TYPES[name].is_small_float}
+         if result.elements == 1 and not TYPES[name].has_codes}
 # The numbers of PyTorch's scalar types, which torch_npu takes too: dst_type of npu_dynamic_quant_asymmetric() is one in
 # op_plugin/ops/opapi/DynamicQuantKernelNpuOpApi.cpp of Ascend/op-plugin, where int4 is that of quint4x2;
 # op_plugin/python/meta/_meta_registrations.py there lists them. AntiQuantKernelNpuOpApi.cpp and
@@ -122,7 +122,7 @@ def _results_of(operator: str) -> Results:
     return _results(*OPERATORS[operator].results[0].types)
 
 
-QUANTISED, FLOATING, REQUANTISED = map(_results_of, ("quantize", "anti_quant", "requant"))
+QUANTISED, FLOATING, REQUANTISED, MX = map(_results_of, ("quantize", "anti_quant", "requant", "dynamic_mx_quant"))
 INTEGERS = _results(*(name for name in OPERATORS["quantize"].results[0].types if TYPES[name].is_integer))
 INT8 = _results("int8")
 ON_DEVICE = _results("int8", "quint4x2")  # what it makes with scales that it finds from the data
@@ -224,13 +224,14 @@ def output(out: Any, shape: Tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 def codes_of(value: Any, name: str) -> Any:
-    """The codes of an array or tensor of a small float, as uint8 in the same memory; other values unchanged."""
-    if TYPES[name].is_small_float and str(getattr(value, "dtype", "")).replace("torch.", "") == name:
+    """The codes of an array or tensor of this type, as uint8 in the same memory; other values unchanged."""
+    if TYPES[name].has_codes and str(getattr(value, "dtype", "")).replace("torch.", "") == name:
         return value.view(np.uint8 if isinstance(value, np.ndarray) else sys.modules["torch"].uint8)
     return value
 
 
-_FLOAT32 = np.dtype(np.float32)
+_FLOAT32: np.dtype = np.dtype(np.float32)
+_UINT8: np.dtype = np.dtype(np.uint8)
 
 
 @functools.lru_cache(maxsize=None)
@@ -239,7 +240,7 @@ def _types_of(operator: str) -> Tuple[Results, str, str]:
     types = types_made(operator)
     made = {name: kind for name, kind in QUANTISED.items() if kind.name in types}
     kinds = (FLOATING if "float32" in types else REQUANTISED if "float16" in types else
-             made if "hifloat8" in types else INTEGERS)
+             MX if "float4_e2m1fn_x2" in types else made if "hifloat8" in types else INTEGERS)
     return kinds, types[0], listed(types)
 
 
@@ -262,7 +263,7 @@ def result_of(operator: str, argument: str, dtype: Any, optional: bool = False) 
 
 
 def outputs(operator: str, shape: Tuple[int, ...], kind: Result, out: Any, per_tensor: bool = False, block: int = 1,
-            row_block: int = 1) -> Any:
+            row_block: int = 1, axis: int = -1) -> Any:
     """The memory of an operator's results, of which the first is of this type: new ones, or those of out. The shape
     is that of the data in values; see extents() for what else the shapes depend on."""
     results, maker = OPERATORS[operator].results, _maker(out)
@@ -272,15 +273,17 @@ def outputs(operator: str, shape: Tuple[int, ...], kind: Result, out: Any, per_t
     if len(results) == 1:
         made = output(codes_of(out, kind.name), first, kind.dtype) if maker is None else None
         return (maker.empty(tuple(first), kind.dtype) if maker else made,)
-    others = extents(results[1].shape, shape, (), per_tensor, block, -1, row_block)  # all others have this shape
+    others = extents(results[1].shape, shape, (), per_tensor, block, axis, row_block)  # all others have this shape
+    dtype = _UINT8 if results[1].name == "mxscale" else _FLOAT32
     if maker is not None:
-        y, scale = maker.empty(tuple(first), kind.dtype), maker.empty(others, _FLOAT32)
+        y, scale = maker.empty(tuple(first), kind.dtype), maker.empty(others, dtype)
         return (y, scale) if len(results) == 2 else (y, scale, maker.empty(others, _FLOAT32))  # a loop costs more
     if not isinstance(out, tuple) or len(out) != len(results) or type(None) in map(type, out):
         names = listed([result.name for result in results]).replace(" or ", " and ")
         raise ArgumentTypeError(f"out: is {type(out).__name__}; expected a tuple of "
                                 f"{('two', 'three')[len(results) - 2]} arrays, {names}")
-    return (output(codes_of(out[0], kind.name), first, kind.dtype), *[output(one, others, _FLOAT32) for one in out[1:]])
+    return (output(codes_of(out[0], kind.name), first, kind.dtype),
+            *[output(codes_of(one, result.types[0]), others, dtype) for one, result in zip(out[1:], results[1:])])
 
 
 def words_shape(scale: Tuple[int, ...], offset: Optional[Tuple[int, ...]]) -> Tuple[int, ...]:

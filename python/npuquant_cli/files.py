@@ -410,7 +410,7 @@ def take(file: File, dtype: str, shape: Sequence[int], name: str, layout: Option
     # Where a word has several values, a file may have words, bytes, or values: so many for each word.
     kind, word = TYPES[dtype], np.dtype(TYPES[dtype].stored)
     parts = [1]
-    if kind.elements > 1:
+    if kind.elements > 1 and not kind.has_codes:
         holders = {1: (kind.stored,), word.itemsize: ("int8", "uint8"), kind.elements: tuple(_DTYPES.values())}
         parts = [part for part, dtypes in holders.items() if file.dtype in dtypes]
     for part in parts:
@@ -419,7 +419,7 @@ def take(file: File, dtype: str, shape: Sequence[int], name: str, layout: Option
         if found:
             break
     is_unnamed = file.dtype == "bfloat16" != dtype and not file.is_bfloat16
-    holders_of_bits = WORDS if dtype in WORDS else ("uint8", "int8") if kind.is_small_float else (file.dtype,)
+    holders_of_bits = WORDS if dtype in WORDS else ("uint8", "int8") if kind.has_codes else (file.dtype,)
     if not found or is_unnamed or file.dtype not in holders_of_bits:
         raise CommandError(f"{file.path}: holds {file.type} {show_shape(given)}; expected {numpy_type(dtype)} "
                            f"{show_shape(shape)} to compare with {name}, which is {dtype}")
@@ -430,9 +430,9 @@ def take(file: File, dtype: str, shape: Sequence[int], name: str, layout: Option
                            + " or ".join(f"--layout {word}" for word in found))
     default = "reshaped" if plain else next(iter(found))
     chosen = layout if layout and layout in found else default
-    holds_bits = kind.elements > 1 or dtype in WORDS or kind.is_small_float
+    holds_bits = kind.elements > 1 or dtype in WORDS or kind.has_codes
     has = dtype if part == 1 and holds_bits else file.dtype
-    has_values = part == kind.elements
+    has_values = part == kind.elements and not kind.has_codes
     if has_values and has != dtype:
         convert(file, dtype)
     array = found[chosen].read(file.array).reshape(wanted)

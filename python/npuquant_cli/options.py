@@ -87,6 +87,15 @@ OPERATORS = {
         "Finds the scale of each block from its largest magnitude: largest / 448, and y = x / scale in the result's "
         "type; 57344 in place of 448 for float8_e5m2, 32768 or --dst-type-max for hifloat8.",
         "dynamic-block-quant-float8 x.npy --row-block 64 --block 256 -o y.npy --scale-output blocks.npy"),
+    "dynamic-mx-quant": Operator(
+        "quantise to 8- and 4-bit floats in groups with powers of two as scales (npu_dynamic_mx_quant)",
+        "Finds the scale of each group of elements along an axis from its largest magnitude, a power of two; y = x / "
+        "scale in the result's type. y and the scales are codes, u1 in files; with 4 bits, two in a byte.",
+        "dynamic-mx-quant x.npy --dtype float8_e4m3fn -o y.npy --scale-output groups.npy"),
+    "anti-mx-quant": Operator(
+        "convert 8- and 4-bit floats with scales of groups back to floating point (npu_anti_mx_quant)",
+        "y = x * scale of the element's group, rounded to the result's type.",
+        "anti-mx-quant y.npy --mxscale groups.npy --src-type float8_e4m3fn --dtype float16 -o x.npy"),
     "anti-quant": Operator(
         "convert int8 or int4 values back to floating point (npu_anti_quant)",
         "y = (x + offset) * scale, rounded to the result's type.",
@@ -229,15 +238,15 @@ def operator_of(command: str) -> Optional[facts.Operator]:
 
 
 def _with_result(name: str, *types: str) -> AbstractSet[str]:
-    """The commands of operators that have the result, of one of these types."""
+    """The commands of operators that have the result by its role, of one of these types."""
     return {operator.name.replace("_", "-") for operator in facts.OPERATORS.values() for result in operator.results
-            if result.name == name and set(types).intersection(result.types)}
+            if result.role.lower() == name and set(types).intersection(result.types)}
 
 
 ALL = frozenset(OPERATORS)
 #: These compute and compare only.
 UNDIAGNOSED = frozenset(name.replace("_", "-") for name in facts.UNDIAGNOSED)
-SCALES = _with_result("scale", "float32")
+SCALES = _with_result("scale", "float32", "float8_e8m0fnu")
 OFFSETS = _with_result("offset", "float32")
 INTEGER_RESULTS = _with_result("y", "int8", "int32") | {"quant-matmul"}
 FLOAT_RESULTS = _with_result("y", *(name for name in TYPES if TYPES[name].is_float_of_any_size)) | {"quant-matmul"}
@@ -248,6 +257,8 @@ _SUMS = "the sums: i4, [..., N]"
 HELPS = {
     "x": "the tensor: f4, f2, or u2 with --bf16 x",
     "anti-quant x": "the tensor: i1, or i4 for words of eight int4",
+    "anti-mx-quant x": "the tensor: u1, the codes of --src-type; with 4 bits two in a byte, the first in the low half",
+    "mxscale": "the scales of dynamic-mx-quant, u1",
     "dequant x": _SUMS,
     "requant x": _SUMS,
     "trans-quant-param scale": "scales: f4, 1-D or 2-D",
@@ -268,13 +279,24 @@ HELPS = {
     "requant bias": "a value for each column, i4; it is added to x first",
     "axis": "the quantised dimension, counted from the end if negative (default 1, as in torch_npu, or 0 if X is 1-D); "
             "with --div-mode false, -2 is the last but one, and every larger number the last",
+    **{f"{name} axis": "the dimension that groups run along, counted from the end if negative (default -1)"
+       for name in ("dynamic-mx-quant", "anti-mx-quant")},
     "div-mode": "divide by the scales, or multiply",
     "round-mode": "truncate the scales to 19 bits, or round them",
+    "dynamic-mx-quant round-mode": "to nearest, halves to even; or to 4 bits also halves away from zero, or downwards",
     "quant-mode": "parameters for each row, or for the whole tensor",
     "scale-form": "compute scales as largest * (1 / 127), as CANN 9.0 and later do, or as 1 / (127 / largest)",
     "row-block": "rows of a block; blocks begin anew in each matrix",
     "block": "columns of a block; for quint4x2 a multiple of 8, unless a row has no more columns than N",
     "dynamic-block-quant-float8 block": "columns of a block",
+    "block-size": "elements of a group, a multiple of 32",
+    "scale-alg": "how a scale is found: 0; to 8 bits also 1; to float4_e2m1fn_x2 also 2",
+    "small-groups": "when a group whose scale has the code 0 becomes zeros: 0, always; 1, as relatives of the operator "
+                    "do; 2, never",
+    "bad-groups": "what y is in a group with NaN or an infinity: 0, zeros; 1, to 8 bits, NaN",
+    "max-low-bound": "with --scale-alg 1, no largest magnitude counts as less, except 0",
+    "dynamic-mx-quant dst-type-max":
+        "0, or 6 to 12: with --scale-alg 2, what the largest magnitude is divided by; 0 means 6",
     "min-scale": "the smallest factor of x, so 1 / NUMBER is the largest scale; 0 sets no limit",
     "dst-type-max": "what the largest magnitude becomes in hifloat8; 0 means 32768, and other types take 0 only",
     "dynamic-block-quant-float8 dst-type-max":
@@ -287,10 +309,15 @@ HELPS = {
     "quantize dtype": "type of the result: uint8 and int32 need --div-mode true, quint4x2 needs false; int4 is another "
                       "name of quint4x2; 8-bit floats are u1 in files",
     "trans-quant-param dtype": "type of the result; the bits are the same",
+    "dynamic-mx-quant dtype": "type of the result, u1 in files; with 4 bits, two codes in a byte",
 }
 #: Kinds of options whose values are not some of few words, and the help's word for the value.
 KINDS = {"axis": (Kind.INTEGER, "N"), "row-block": (Kind.INTEGER, "N"), "block": (Kind.INTEGER, "N"),
-         "min-scale": (Kind.FRACTION, "NUMBER"), "dst-type-max": (Kind.FRACTION, "NUMBER"), "rule": (Kind.TEXT, "NAME")}
+         "min-scale": (Kind.FRACTION, "NUMBER"), "dst-type-max": (Kind.FRACTION, "NUMBER"), "rule": (Kind.TEXT, "NAME"),
+         "max-low-bound": (Kind.FRACTION, "NUMBER"),
+         **{name: (Kind.INTEGER, "N") for name in ("block-size", "scale-alg", "small-groups", "bad-groups")}}
+#: The types of results that a command makes unless told otherwise, where torch_npu's is not the first.
+USUAL_TYPES = {"dynamic-mx-quant": "float4_e2m1fn_x2", "anti-mx-quant": "bfloat16"}
 
 
 def _help(command: str, name: str) -> str:
@@ -298,7 +325,7 @@ def _help(command: str, name: str) -> str:
 
 
 def _option_row(command: str, option: facts.Option) -> Row:
-    name = option.name.replace("_", "-")
+    name = "round-mode" if option.name == "rounding" else option.name.replace("_", "-")
     kind, value = KINDS.get(name, (Kind.CHOICE, "|".join(option.numbers)))
     default = None if name == "axis" else option.default  # which its help says
     return Row(kind, {command}, name, value, _help(command, name), default, required=option.default is None,
@@ -311,7 +338,7 @@ def _dtype_row(command: str, operator: facts.Operator) -> Row:
     names = [*types, *["int4"] * ("quint4x2" in types)]
     text = HELPS.get(f"{command} dtype") or ("type of the result" + "; uint8 is int8 plus 128" * is_flipped
                                              + "; int4 is another name of quint4x2" * ("int4" in names))
-    return Row(Kind.CHOICE, {command}, "dtype", "|".join(names), text, default=types[0])
+    return Row(Kind.CHOICE, {command}, "dtype", "|".join(names), text, default=USUAL_TYPES.get(command, types[0]))
 
 
 def _rows_of(operator: facts.Operator) -> List[Row]:
@@ -322,7 +349,9 @@ def _rows_of(operator: facts.Operator) -> List[Row]:
     return [Row(Kind.POSITIONAL, {command}, first[0], first[0].upper(), _help(command, first[0])),
             *(Row(Kind.INPUT, {command}, name, "FILE", _help(command, name), required=tensor.use == "input")
               for name, tensor in others),
-            *(_option_row(command, option) for option in operator.options), _dtype_row(command, operator)]
+            *(_option_row(command, option) for option in operator.options), _dtype_row(command, operator),
+            *[Row(Kind.CHOICE, {command}, "src-type", "|".join(operator.inputs[0].types), "type of X",
+                  default="float8_e4m3fn")] * ("READS_CODES" in operator.traits)]
 
 
 ROWS = (
@@ -366,7 +395,7 @@ ROWS = (
     Row(Kind.FLAG, {"diagnose", "hard-inputs"}, "explain-verdict", None,
         "print the bits for and against each explanation, too"),
     Row(Kind.OUTPUT, ALL, "output", "FILE", "where the result goes (quint4x2 as i4, bfloat16 as u2)"),
-    Row(Kind.OUTPUT, SCALES, "scale-output", "FILE", "where the scales go, f4"),
+    Row(Kind.OUTPUT, SCALES, "scale-output", "FILE", "where the scales go: f4, of dynamic-mx-quant u1"),
     Row(Kind.OUTPUT, OFFSETS, "offset-output", "FILE", "where the offsets go, f4"),
     Row(Kind.EXPECTED, ALL, "expect", "FILE",
         "compare the result with FILE: print differences (FILE minus npuquant) to stdout, and exit with 1 if there "
@@ -424,7 +453,7 @@ def is_for(row: Row, mode: str, command: str) -> bool:
 
 def is_of_operator(row: Row) -> bool:
     """Whether the row is an argument of the operator that is no tensor."""
-    return row.name == "dtype" or row.name.replace("-", "_") in facts.OPTIONS
+    return row.name in ("dtype", "src-type") or row.name.replace("-", "_") in facts.OPTIONS
 
 
 def settings_of(command: str) -> List[Row]:

@@ -59,8 +59,8 @@ def settings_of(given: argparse.Namespace, dimensions: int) -> Dict[str, Any]:
     names = [row.name for row in options.settings_of(given.command)]
     settings = {name: getattr(given, name.replace("-", "_")) for name in names}
     if settings.get("axis", 0) is None:
-        # torch_npu's default is 1. When dividing, a 1-D X has no dimension 1.
-        settings["axis"] = 0 if given.div_mode and dimensions == 1 else 1
+        # torch_npu's default is 1 where there is a div_mode. When dividing, a 1-D X has no dimension 1.
+        settings["axis"] = -1 if given.div_mode is None else 0 if given.div_mode and dimensions == 1 else 1
     return settings
 
 
@@ -151,7 +151,7 @@ def _fits(file: File, ours: Tensor, dtype: str) -> bool:
     if dtype in (ours.dtype, "int4"):  # int4 is another name
         return False
     kind = TYPES[dtype]
-    if kind.is_small_float:  # any byte is a code
+    if kind.has_codes:  # any byte is a code
         return False
     if kind.elements > 1:  # words
         return file.dtype == kind.stored and tuple(shape) == kind.in_values(kind.in_words(shape)) and (
@@ -231,7 +231,9 @@ class Call:
                 out = self.function(**self.arguments, **python_arguments(self.command, {"out": out}))
             self.seconds = min(self.seconds, time.perf_counter() - started)
         arrays = out if isinstance(out, tuple) else (out,)
-        self.results = [Tensor(array, self.dtype if i == 0 else "float32") for i, array in enumerate(arrays)]
+        operator = options.operator_of(self.command)
+        types = [self.dtype, *[result.types[0] for result in (operator.results if operator else ())[1:]]]
+        self.results = [Tensor(array, dtype) for array, dtype in zip(arrays, types)]
         if self.dtype == "uint64":
             self.results[0].array = self.results[0].array.view(np.uint64)
 

@@ -48,6 +48,11 @@ class Type(NamedTuple):
         return self.kind in ("SMALL_FLOAT", "TAPERED_FLOAT")
 
     @property
+    def has_codes(self) -> bool:
+        """Whether any byte may hold its values: NumPy has no such type."""
+        return self.is_small_float or self.kind == "EXPONENT"
+
+    @property
     def infinity(self) -> int:
         """The bits of a FLOAT's infinity, above which are those of NaN."""
         return (1 << self.bits - 1) - (1 << self.mantissa)

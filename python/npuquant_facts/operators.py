@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Dict, FrozenSet, NamedTuple, Optional, Sequence, Tuple
 
 from .dtypes import TYPES
-from ._rows import OPERATORS as _OPERATORS, OPTIONS as _OPTIONS, RULES, SHAPES, UNDIAGNOSED as _UNDIAGNOSED
+from ._rows import (OPERATORS as _OPERATORS, OPTIONS as _OPTIONS, RULES, SHAPES, TYPE_NAMES,
+                    UNDIAGNOSED as _UNDIAGNOSED)
 
 
 class Tensor(NamedTuple):
@@ -47,12 +48,15 @@ _TYPES = list(dict.fromkeys(("int8", "float16", "bfloat16", "float32", *TYPES)))
 
 
 def _operator(name: str, rows: Sequence[Sequence[Any]], options: Sequence[str]) -> Operator:
-    tensors = [Tensor._make(row)._replace(types=tuple(sorted(map(str.lower, row[4]), key=_TYPES.index))) for row in rows]
+    tensors = [Tensor._make(row)._replace(types=tuple(sorted((TYPE_NAMES[each] for each in row[4]), key=_TYPES.index)))
+               for row in rows]
+    options = [option.lower() for option in options]
     x, *inputs = (tensor for tensor in tensors if tensor.use != "output")
     results = {tensor.name: tensor for tensor in tensors if tensor.use == "output"}
     traits = {
         "READS_SUMS": "int32" in x.types,  # of products
         "READS_NARROW": "int8" in x.types,  # integers, such as stored weights
+        "READS_CODES": TYPES[x.types[0]].has_codes,
         "READS_WORDS": any("uint64" in tensor.types for tensor in inputs),
         "MAKES_WORDS": "uint64" in results["y"].types,
         "FINDS_SCALES": "scale" in results,  # from the data
@@ -61,6 +65,8 @@ def _operator(name: str, rows: Sequence[Sequence[Any]], options: Sequence[str]) 
         "BY_BLOCK": "block" in options,
         "BY_RULE": "rule" in options,
     }
+    if traits["READS_CODES"]:  # the way back has the structure of the way there, and reads the block alone
+        options = [option for option in options if option in ("axis", "block_size")]
     return Operator(name, (x, *inputs), tuple(results.values()), tuple(OPTIONS[option] for option in options),
                     frozenset(trait for trait in traits if traits[trait]))
 
@@ -72,11 +78,12 @@ OPERATORS = {name: _operator(name, *row) for name, row in _OPERATORS.items()}
 UNDIAGNOSED = frozenset(_UNDIAGNOSED)
 #: The others, which have a diagnosis, and hard inputs.
 DIAGNOSED = {name: operator for name, operator in OPERATORS.items() if name not in UNDIAGNOSED}
-_READ = {name for operator in OPERATORS.values() for tensor in operator.inputs for name in tensor.types}
-_MADE = {name for operator in OPERATORS.values() for tensor in operator.results for name in tensor.types}
+_READ = {name for operator in DIAGNOSED.values() for tensor in operator.inputs for name in tensor.types}
+_TAKEN = {name for operator in OPERATORS.values() for tensor in (*operator.inputs, *operator.results)
+          for name in tensor.types}
 #: The types that some operator takes or makes.
-TAKEN = {name: kind for name, kind in TYPES.items() if name in _READ | _MADE}
-#: Those that some operator takes.
+TAKEN = {name: kind for name, kind in TYPES.items() if name in _TAKEN}
+#: Those that some operator with a diagnosis takes.
 READ = {name: kind for name, kind in TAKEN.items() if name in _READ}
 
 

@@ -41,10 +41,10 @@ def remarks(ours, theirs, tolerance=0):
 @pytest.mark.parametrize(("shape", "elements"), [((), "1 element"), ((1,), "1 element"), ((3, 4), "12 elements"),
                                                  ((2, 0, 5), "0 elements"), ((0, 10**12), "0 elements")])
 def test_equal(dtype, shape, elements):
-    if dtype == "quint4x2":
+    if TYPES[dtype].elements > 1:
         if shape == ():
-            return  # a word has eight elements of the last dimension
-        elements = f"{8 * math.prod(shape)} elements"
+            return  # a word has several elements of the last dimension
+        elements = f"{TYPES[dtype].elements * math.prod(shape)} elements"
     zeros = Tensor(np.zeros(shape, STORED[dtype]), dtype)
     assert report(zeros, zeros) == [f"y: all {elements} equal"]
     assert remarks(zeros, zeros) == []
@@ -310,11 +310,13 @@ def elements_of(tensor):
     if tensor.dtype == "quint4x2":
         values = unpack(tensor.array)
         return values, values.astype("i8"), np.full(values.shape, -1)
-    if kind.is_integer or kind.kind == "WORD":
+    if kind.elements == 2:
+        bits = np.stack([bits & 15, bits >> 4], axis=-1).reshape(kind.in_values(bits.shape))
+    if kind.is_integer or kind.kind in ("WORD", "EXPONENT"):
         return bits, tensor.array.astype("i8"), np.full(bits.shape, -1)
     magnitude, infinity = bits.astype("i8") % (1 << kind.bits - 1), kind.infinity
     if kind.is_small_float:
-        sizes = [kind.value(code) for code in range(128)]
+        sizes = [kind.value(code) for code in range(1 << kind.bits - 1)]
         infinity = len([size for size in sizes if np.isfinite(size)])
         if kind.kind == "TAPERED_FLOAT":  # NaN is in the place of -0
             magnitude = np.append(np.argsort(np.argsort(sizes)), 128)[np.where(bits == 128, 128, magnitude)]

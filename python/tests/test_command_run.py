@@ -15,8 +15,8 @@ from random_calls import RANDOM_CALLS, choose, random_quant_matmul
 
 DATA = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data"
 EXAMPLES = [line for line in (DATA / "examples.txt").read_text().splitlines() if line and not line.startswith("#")]
-EXPECT = {"y": "--expect", "scale": "--expect-scale", "offset": "--expect-offset"}
-OUTPUT = {"y": "-o", "scale": "--scale-output", "offset": "--offset-output"}
+EXPECT = {"y": "--expect", "scale": "--expect-scale", "offset": "--expect-offset", "mxscale": "--expect-scale"}
+OUTPUT = {"y": "-o", "scale": "--scale-output", "offset": "--offset-output", "mxscale": "--scale-output"}
 pytestmark = pytest.mark.usefixtures("folder")
 
 
@@ -26,6 +26,20 @@ def test_examples(line, run, monkeypatch):
     monkeypatch.chdir(DATA)
     for backend in npuquant.available_backends():
         assert f"backend {backend}, " in run(*line.split(), "--backend", backend)
+
+
+def test_examples_of_microscaling(run):
+    """There, and back from every code that has come out."""
+    for _, x, arguments, y, mxscale in expected.mx_examples():
+        words = [f"--{name.replace('_', '-')}={value}" for name, value in arguments.items() if name != "dst_type"]
+        run("dynamic-mx-quant", *save(x=x), *words, "--dtype", arguments["dst_type"], "-o", "y.npy", "--scale-output",
+            "groups.npy")
+        assert_saved("y", y)
+        assert_saved("groups", mxscale)
+        axis, source = arguments["axis"], arguments["dst_type"]
+        run("anti-mx-quant", "y.npy", "--mxscale", "groups.npy", words[0], "--src-type", source, "--dtype", "float16",
+            "-o", "x.npy")
+        assert_saved("x", expected.anti_mx_quant(y, mxscale, axis, 32, source, "float16"))
 
 
 def plant(array):
@@ -272,12 +286,13 @@ def test_words_of_both_types(run):
 def test_tolerances_of_each_result(run):
     """--max-diff is of integers, --max-ulp of scales and offsets. Outputs are written though something differs."""
     words = ["dynamic-quant-asymmetric", *save(x=random_floats((40, 24), "f2", special=0))]
-    run(*words, *[word for name in OUTPUT for word in (OUTPUT[name], f"{name}.npy")])
-    y, scale, offset = (np.load(f"{name}.npy") for name in OUTPUT)
+    names = "y", "scale", "offset"
+    run(*words, *[word for name in names for word in (OUTPUT[name], f"{name}.npy")])
+    y, scale, offset = (np.load(f"{name}.npy") for name in names)
     y[3, 5] += 2 if y[3, 5] < 0 else -2
     scale.view("u4")[[3, 7]] += np.array([2, 5], "u4")
     save(y=y, scale=scale, offset=offset)
-    words += [word for name in EXPECT for word in (EXPECT[name], f"{name}.npy")] + ["-q"]
+    words += [word for name in names for word in (EXPECT[name], f"{name}.npy")] + ["-q"]
     assert run(*words, "--max-diff", 2, "--max-ulp", 5) == ""
     said = run(*words, "--max-diff", 1, "--max-ulp", 4, "-o", "out.npy", status=1)
     assert "y: 1 of 960 elements differs by more than 1 (0.1 %), by " in said and "offset: " not in said

@@ -303,6 +303,7 @@ ROWS = np.array([1, 2])
 INT8, SUMS = X.astype(np.int8), X.astype(np.int32)
 MANY = np.ones((100, 100), f4)
 SQUARE = INT8[:, :2]
+SQUARES, CODES = X[:, :2], np.ones((2, 2), "u1")
 
 
 @pytest.mark.parametrize(
@@ -347,6 +348,28 @@ SQUARE = INT8[:, :2]
          lambda: npuquant.dynamic_block_quant_float8(X, dst_type="hifloat8", dst_type_max=16)),
         ("SHAPE", "dynamic_block_quant_float8: x: has 1 dimension; ",
          lambda: npuquant.dynamic_block_quant_float8(X[0])),
+        ("ARGUMENT", "dynamic_mx_quant: block_size: is 48; expected a multiple of 32",
+         lambda: npuquant.dynamic_mx_quant(SQUARES, block_size=48)),
+        ("ARGUMENT", "anti_mx_quant: block_size: is 33; ",
+         lambda: npuquant.anti_mx_quant(CODES, CODES[..., None], axis=0, block_size=33)),
+        ("ARGUMENT", "dynamic_mx_quant: round_mode: is 2 (floor); expected 0 (rint), as y is FLOAT8_E5M2",
+         lambda: npuquant.dynamic_mx_quant(SQUARES, round_mode="floor", dst_type=23)),
+        ("ARGUMENT", "dynamic_mx_quant: scale_alg: is 2; expected 0 or 1, as y is FLOAT8_E4M3FN",
+         lambda: npuquant.dynamic_mx_quant(SQUARES, scale_alg=2, dst_type=24)),
+        ("ARGUMENT", "dynamic_mx_quant: dst_type_max: is another number; expected 0, or 6 to 12",
+         lambda: npuquant.dynamic_mx_quant(SQUARES, dst_type_max=3)),
+        ("ARGUMENT", "dynamic_mx_quant: max_low_bound: is another number; expected 0, as scale_alg is 0",
+         lambda: npuquant.dynamic_mx_quant(SQUARES, scale_alg=None, max_low_bound=1)),
+        ("ARGUMENT", "dynamic_mx_quant: bad_groups: is 1 (NaN); expected 0, as y is FLOAT4_E2M1",
+         lambda: npuquant.dynamic_mx_quant(SQUARES, bad_groups=1)),
+        ("ARGUMENT", "dynamic_mx_quant: small_groups: is 3; ",
+         lambda: npuquant.dynamic_mx_quant(SQUARES, small_groups=3)),
+        ("AXIS", "dynamic_mx_quant: axis: is 2; ", lambda: npuquant.dynamic_mx_quant(SQUARES, axis=2)),
+        ("SHAPE", "dynamic_mx_quant: x: last dimension is ", lambda: npuquant.dynamic_mx_quant(X[:, :1])),
+        ("SHAPE", "dynamic_mx_quant: x: has 0 dimensions; ", lambda: npuquant.dynamic_mx_quant(X[0, 0])),
+        ("DTYPE", "anti_mx_quant: mxscale: dtype is FLOAT32; expected FLOAT8_E8M0",
+         lambda: npuquant.anti_mx_quant(CODES, X, axis=0)),
+        ("SHAPE", "anti_mx_quant: mxscale: ", lambda: npuquant.anti_mx_quant(CODES, CODES, axis=0)),
         ("ARGUMENT", "dynamic_block_quant: min_scale: is inf; ",
          lambda: npuquant.npu_dynamic_block_quant(X, min_scale=float("inf"))),
         ("SHAPE", "anti_quant: x: ", lambda: npuquant.npu_anti_quant(np.int32(1), ONE)),
@@ -401,6 +424,19 @@ def test_refusals(status, says, call, threads):
          lambda: npuquant.dynamic_quant_float8(X[0])),
         (ValueError, r"x: has 1 dimension; expected 2 to 8 \[npu_\w+\]\Z", lambda: npuquant.npu_dynamic_quant(X[0])),
         (ValueError, r"x: has 1 dimension; expected 2 to 8 \[npu_\w+\]\Z", lambda: npuquant.npu_dynamic_quant_asymmetric(X[0])),
+        (ValueError, r"round_mode: is 'ceil'; expected 'rint', 'round' or 'floor' \[dynamic_mx_quant\]\Z",
+         lambda: npuquant.dynamic_mx_quant(SQUARES, round_mode="ceil")),
+        (TypeError, r"block_size: is str; expected an integer \[dynamic_mx_quant\]\Z",
+         lambda: npuquant.dynamic_mx_quant(SQUARES, block_size="32")),
+        (TypeError, r"axis: is float; expected an integer \[anti_mx_quant\]\Z",
+         lambda: npuquant.anti_mx_quant(CODES, CODES, axis=0.0)),
+        (TypeError, r"dst_type: is torch_npu.hifloat8 \(290\), .*; expected float8_e4m3fn, float8_e5m2, "
+         r"float4_e2m1fn_x2 or float4_e1m2fn_x2 \[dynamic_mx_quant\]\Z",
+         lambda: npuquant.dynamic_mx_quant(SQUARES, dst_type=290)),
+        (TypeError, r"src_type: is 'float16'; expected float8_e4m3fn, float8_e5m2, .* \[anti_mx_quant\]\Z",
+         lambda: npuquant.anti_mx_quant(CODES, CODES, axis=0, src_type="float16")),
+        (TypeError, r"out: is ndarray; expected a tuple of two arrays, y and mxscale \[dynamic_mx_quant\]\Z",
+         lambda: npuquant.dynamic_mx_quant(SQUARES, out=CODES)),
         (ValueError, r"row_block_size: is 2; expected 1, as y is int8 \[npu_\w+\]\Z",
          lambda: npuquant.npu_dynamic_block_quant(X, row_block_size=2)),
         (ValueError, r"round_mode: is 'floor'; expected 'rint', as y is int8 \[npu_\w+\]\Z",

@@ -9,6 +9,7 @@ import npuquant
 import numpy_operators as expected
 import pytest
 from numpy_operators import f4, random_floats, random_integers, rng
+from npuquant_facts.dtypes import TYPES
 from npuquant_facts.operators import OPERATORS, OPTIONS, extents
 from random_calls import RANDOM_CALLS, choose, random_quant_matmul
 
@@ -126,7 +127,11 @@ WAYS = {
     "float8_e4m3fn": ["float8_e4m3fn", "torch.float8_e4m3fn", 24],
     "float8_e5m2": ["float8_e5m2", "torch.float8_e5m2", 23],
     "hifloat8": ["hifloat8", 290, np.int64(290)],
+    "float4_e2m1fn_x2": ["float4_e2m1fn_x2", "torch.float4_e2m1fn_x2", 296],
+    "float4_e1m2fn_x2": ["float4_e1m2fn_x2", 297, np.int64(297)],
 }
+
+
 def as_destination(dtype):
     """One of the ways to say it."""
     return choose(*WAYS[dtype])
@@ -144,6 +149,7 @@ def call_package(name, inputs, options):
         if option == "dtype":
             option = next(each for each in ("dtype", "dst_dtype", "dst_type", "output_dtype") if each in parameters)
             value = None if value == "int8" and parameters[option].default is None else as_destination(value)
+        value = as_destination(value) if option == "src_type" else value
         arguments[option if option in parameters else OPTIONS[option].npu_name] = value
     if "round_mode" in parameters and options.get("dtype") == "hifloat8":
         arguments["round_mode"] = "round"
@@ -158,6 +164,8 @@ def check_random_calls(operator, draw=None):
         if operator == "anti_quant":
             dtype, number = ("quint4x2", 285) if inputs["x"].dtype == np.int32 else ("int8", 258)
             options = {**options, "src_dtype": choose(None, as_destination(dtype), number)}
+        if options.get("scale_alg") == 0:
+            options = {**options, "scale_alg": choose(0, None)}
         assert_same(call_package(name, inputs, options), *results.values())
 
 
@@ -166,8 +174,8 @@ def test_random_calls(operator, backend, threads):
     check_random_calls(operator)
 
 
-def in_values(array, is_packed):
-    return (*array.shape[:-1], 8 * array.shape[-1]) if is_packed else array.shape
+def in_values(array, dtype):
+    return TYPES.get(dtype, TYPES["int8"]).in_values(array.shape)
 
 
 def without_ones(shape):
@@ -181,17 +189,19 @@ def test_shapes_follow_from_the_rows(operator):
     facts = OPERATORS[operator]
     for _ in range(TRIALS):
         inputs, options, results = RANDOM_CALLS[operator]()
-        x = in_values(inputs["x"], "quint4x2" in facts.inputs[0].types and inputs["x"].dtype == np.int32)
+        packed = "quint4x2" in facts.inputs[0].types and inputs["x"].dtype == np.int32
+        x = in_values(inputs["x"], "quint4x2" if packed else options.get("src_type"))
         ends, scale = inputs.get("group_index"), inputs.get("scale", f4(1))
         groups = ends.shape if ends is not None else scale.shape[:-1] if operator == "anti_quant" else ()
-        axis = options.get("axis", -1) if options.get("div_mode") or options.get("axis") == -2 else -1
+        has_axis = options.get("div_mode", True) or options.get("axis") == -2
+        axis, block = options.get("axis", -1) if has_axis else -1, options.get("block", options.get("block_size", 1))
         for tensor in (*facts.inputs, *facts.results):
             array = {**inputs, **results}[tensor.name]
             if array is None:
                 continue
-            shape = extents(tensor.shape, x, groups, options.get("quant_mode") == "pertensor", options.get("block", 1),
-                            axis, options.get("row_block", 1))
-            got = x if tensor.use == "data" else in_values(array, tensor.name == "y" and options["dtype"] == "quint4x2")
+            shape = extents(tensor.shape, x, groups, options.get("quant_mode") == "pertensor", block, axis,
+                            options.get("row_block", 1))
+            got = x if tensor.use == "data" else in_values(array, options["dtype"] if tensor.name == "y" else None)
             one = (*shape[:-1], 1) if tensor.use in ("input", "optional") else shape
             assert without_ones(got) in (without_ones(shape), without_ones(one)), tensor.name
 
@@ -462,6 +472,33 @@ def test_blocks_to_small_floats(row, keywords, scale, codes):
         assert_same(got, y, np.full((2, blocks, 1), scale, np.uint32).view(f4))
 
 
+@pytest.mark.parametrize("name, x, arguments, y, mxscale", expected.mx_examples())
+def test_examples_of_microscaling(name, x, arguments, y, mxscale):
+    assert_same(npuquant.dynamic_mx_quant(x, **arguments), y, mxscale)
+    for dtype, number in ("float16", 5), ("float32", 6), ("bfloat16", 15):
+        axis, source = (arguments[each] for each in ("axis", "dst_type"))
+        wanted = expected.anti_mx_quant(y, mxscale, axis, 32, source, dtype)
+        assert_same(npuquant.anti_mx_quant(y, mxscale, axis=axis, dst_type=number, src_type=source), wanted)
+
+
+#: A group of 32 rows and one of a single row, in pairs for each column.
+SHORT_GROUP = (np.float16([[1, -2, 3, -.5]] * 32 + [[8, .25, -1, 0]]),
+               np.uint8([[0xE6, 0xE7]] * 32 + [[0x66, 0x0E]]),
+               np.uint8([[[0x7D, 0x80], [0x7E, 0x7B], [0x7E, 0x7D], [0x7C, 0]]]))
+
+
+def test_layout_of_microscaling():
+    x, y, mxscale = SHORT_GROUP
+    assert_same(npuquant.dynamic_mx_quant(x, axis=0), y, mxscale)
+    back = npuquant.anti_mx_quant(y, mxscale, axis=0, dst_type="float16", src_type=296)
+    assert_same(back, x)
+    for made in npuquant.dynamic_mx_quant(x, axis=-2, block_size=64):
+        assert len(made) in (33, 1)
+    for shape, axis, scales in (((0, 6), 1, (0, 1, 2)), ((5, 0), 1, (5, 0, 2)), ((0, 6), 0, (0, 6, 2))):
+        assert_same(npuquant.dynamic_mx_quant(np.zeros(shape, f4), axis=axis),
+                    np.zeros((shape[0], shape[1] // 2), "u1"), np.zeros(scales, "u1"))
+
+
 def test_values_that_the_documentation_shows():
     words = npuquant.npu_trans_quant_param(f4([1.0458984375, 0.1741943359375, 1.421875]), f4([1, -2, 0]))
     assert words.tolist() == [70507248869376, 140463653937152, 70369813069824]
@@ -649,6 +686,8 @@ CALLS = [
     lambda **out: npuquant.npu_dynamic_quant(X, dst_type="uint8", **out),
     lambda **out: npuquant.npu_dynamic_block_quant(X, col_block_size=3, **out),
     lambda **out: npuquant.npu_dynamic_block_quant(X, row_block_size=2, dst_type="float8_e5m2", **out),
+    lambda **out: npuquant.dynamic_mx_quant(X, axis=0, dst_type=292, **out),
+    lambda **out: npuquant.anti_mx_quant(np.ones((3, 40), "u1"), np.ones((3, 1, 2), "u1"), axis=1, **out),
 ]
 #: Whose shape the package computes.
 PRODUCT_CALLS = [
@@ -706,10 +745,10 @@ def test_out_that_does_not_fit(call):
     if y.dtype == "u2":
         refused(f"is float16; expected {dtype}", call, y.view(np.float16))
     if others:
-        names = "three arrays, y, scale and offset" if len(results) == 3 else "two arrays, y and scale"
+        names = "three arrays, y, scale and offset" if len(results) == 3 else r"two arrays, y and (mx)?scale"
         for wrong in (y, results[1:], list(results), (*results, y), (y, None, *others[1:])):
             refused(rf"is \w+; expected a tuple of {names}", call, wrong)
-        refused("is float64; expected float32", call, (before, others[0].astype("f8"), *others[1:]))
+        refused(f"is float64; expected {others[0].dtype}", call, (before, others[0].astype("f8"), *others[1:]))
     if len(others) == 2:
         with pytest.raises(npuquant.NpuquantError, match="offset: .*scale"):
             call(out=(before, others[0], others[0]))

@@ -95,7 +95,8 @@ def _orders_of_codes(dtype: str) -> Tuple[np.ndarray, int]:
     numbers = _values_of_codes(dtype)
     sizes = np.unique(abs(numbers[np.isfinite(numbers)]))
     if TYPES[dtype].kind == "SMALL_FLOAT":
-        return float_orders(np.arange(len(numbers), dtype=np.uint8)), len(sizes)
+        above = 8 - TYPES[dtype].bits
+        return float_orders(np.arange(len(numbers), dtype=np.uint8) << above) >> above, len(sizes)
     orders = np.searchsorted(sizes, abs(numbers)) + np.isnan(numbers)
     return np.where(numbers < 0, -orders, orders), len(sizes)
 
@@ -109,7 +110,7 @@ def orders_of(dtype: str, values: np.ndarray) -> np.ndarray:
     if kind.is_float:
         return float_orders(values)
     order, sign = values.astype(np.int64), 1 << kind.bits - 1
-    return order if values.dtype.kind == "i" or kind.kind == "UNSIGNED" else (order ^ sign) - sign
+    return order if values.dtype.kind == "i" or kind.kind in ("UNSIGNED", "EXPONENT") else (order ^ sign) - sign
 
 
 def order_of_infinity(dtype: str) -> int:
