@@ -4,6 +4,7 @@ import functools
 import importlib
 import inspect
 import itertools
+import math
 import pathlib
 import re
 
@@ -14,6 +15,7 @@ import npuquant
 import numpy_operators as expected
 from npuquant import unset
 from npuquant._serving import unset as _unset
+from npuquant_facts.dtypes import TYPES
 from npuquant_facts.operators import OPTIONS
 from npuquant.testing import assert_equal
 from numpy_operators import f4, floats, rng, round_to
@@ -152,6 +154,91 @@ def test_init_routing(experts, capacity, mode, kind):
         rows, pairs = None if capacity else kept, min(groups + 1, 5) if tokens_type == 2 else None
         for each in zip(results, wanted, (rows, kept if index_type else None, pairs, 0 if no_scales else rows)):
             check(*each)
+
+
+def in_bfloat16(*values):
+    return bits_of(f4(values), "bfloat16")
+
+
+#: quant_mode, cann, the begin of a row of 32, whose rest is zeros, its scale and its y.
+IN_GROUPS = [
+    (9, "9.0", np.array([0x0040, 0x8020], np.uint16), 0x00, [0x92]),
+    (3, "9.2", in_bfloat16(448, -1), 0x7F, [0x7E, 0xB8]),
+    (3, "9.2", in_bfloat16(450, -1), 0x80, [0x76, 0xB0]),
+    (3, "9.0", in_bfloat16(450, -1), 0x7F, [0x7E, 0xB8]),
+    (3, "9.2", in_bfloat16(2.0**-119, -2.0**-126), 0x01, [0x70, 0xB8]),
+    (17, "9.0", in_bfloat16(0.0, -0.0), 0x69, [0x00, 0x80]),
+    (17, "9.2", in_bfloat16(0.0, -0.0), 0x69, [0x00, 0x80]),
+    (3, "9.2", in_bfloat16(0.0, -0.0), 0x00, [0x00, 0x80]),
+    (2, "9.2", in_bfloat16(57344, -1), 0x7F, [0x7B, 0xBC]),
+    (2, "9.2", in_bfloat16(57600, -1), 0x80, [0x77, 0xB8]),
+    (3, "9.2", np.float16([449, 1]), 0x7F, [0x7E, 0x38]),
+    (3, "9.2", np.float16([451, 1]), 0x80, [0x76, 0x30]),
+    (16, "9.0", np.float16([np.inf, 1]), 0xFF, [0x00, 0x00]),
+    (17, "9.0", in_bfloat16(np.nan, -1), 0xFF, [0x00, 0x00]),
+]
+
+
+@pytest.mark.parametrize("mode, cann, begin, scale, y", IN_GROUPS)
+def test_init_routing_of_one_group(mode, cann, begin, scale, y):
+    x = np.zeros((1, 32), begin.dtype)
+    x[0, :len(begin)] = begin
+    made, _, _, codes = npuquant.npu_moe_init_routing_v2(x, np.zeros((1, 1), i4), expert_num=1, quant_mode=mode,
+                                                         cann=cann)
+    assert made.dtype == codes.dtype == np.uint8 and codes.shape == ((1, 1, 2) if mode == 9 else (1, 2))
+    assert codes.reshape(-1).tolist() == [scale, 0] and made[0, :len(y)].tolist() == y and not made[0, len(y):].any()
+
+
+def round_scales(row, kind, least):
+    """RoundScale of a row, element by element: the codes of y and of the scales."""
+    form = TYPES[kind]
+    values = [form.value(code) for code in range(128)]
+    values = [value for value in values if value <= form.most]
+    y, codes = [], []
+    for begin in range(0, len(row), 32):
+        group = [float(value) for value in row[begin:begin + 32]]
+        largest = max(max(int(f4(abs(value)).view(np.uint32)) >> 16 for value in group), least)
+        exponent, emax = largest >> 7, {"float8_e4m3fn": 8, "float8_e5m2": 15}[kind]
+        up = (largest & 0x7F) > 0x60
+        codes.append(0xFF if largest >= 0x7F80 else 0 if largest == 0 else 1 if exponent <= emax
+                     else exponent - emax + up)
+        for value in group:
+            size = 0.0 if codes[-1] == 0xFF else math.ldexp(abs(value), 127 - codes[-1])
+            above = next((i for i, each in enumerate(values) if each >= size), len(values) - 1)
+            down, to = max(above - 1, 0), size - values[above - 1] if above else 0.0
+            nearest = above if to > values[above] - size or (to == values[above] - size and above % 2 == 0) else down
+            sign = math.copysign(1, value) < 0 and codes[-1] != 0xFF
+            y.append((above if size >= values[above] else nearest) | 0x80 * sign)
+    return y, codes + [0] * (len(codes) % 2)
+
+
+@pytest.mark.parametrize("capacity", [0, 2])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+@pytest.mark.parametrize("mode, cann", [(2, "9.0"), (3, "9.0"), (9, "9.0"), (2, "9.2"), (3, "9.2"), (9, "9.2"),
+                                        (16, "9.0"), (17, "9.2")])
+def test_init_routing_in_groups(mode, cann, kind, capacity):
+    """The rows are those of quant_mode -1."""
+    to = "float4_e2m1fn_x2" if mode == 9 else "float8_e5m2" if mode % 2 == 0 else "float8_e4m3fn"
+    for columns in (2, 32, 70, 128):
+        x, ids = random_rows((7, columns), kind), rng.integers(0, 3, (7, 2)).astype(i4)
+        x[0] = bits_of(f4([np.nan, *[1] * (columns - 1)]), kind)
+        x[1], x[2] = 0, bits_of(f4(rng.standard_normal(columns)) * f4(2.0**-14), kind)
+        options = {"expert_num": 3, "expert_capacity": capacity, "drop_pad_mode": int(capacity > 0),
+                   "active_expert_range": [] if capacity else [1, 3]}
+        rows, place, _, _ = npuquant.npu_moe_init_routing_v2(x, ids, **options)
+        y, index, _, codes = npuquant.npu_moe_init_routing_v2(x, ids, quant_mode=mode, cann=cann, **options)
+        rows, y = rows.reshape(-1, columns), y.reshape(-1, columns // (2 if mode == 9 else 1))
+        assert (index == place).all() and len(codes) == len(y)
+        assert (unset(y)[:, 0] == unset(codes).reshape(len(codes), -1)[:, 0]).all()
+        for i, row in enumerate(rows):
+            if i not in place:
+                assert not y[i].any() and not codes[i].any()
+            elif mode in (16, 17) or (cann == "9.2" and mode != 9):
+                wanted = round_scales(floats(row), to, 0x38D2 if mode > 9 else 0)
+                assert (y[i].tolist(), codes[i].tolist()) == wanted
+            else:
+                wanted = expected.dynamic_mx_quant(row[None], -1, 32, 0, 0, 2, 0, 0, 0, to)
+                assert (y[i] == wanted[0][0]).all() and (codes[i].reshape(-1) == wanted[1].reshape(-1)).all()
 
 
 def test_init_routing_without_counts():

@@ -62,6 +62,10 @@ COMPUTED = [
     ("npu_moe_init_routing_v2", [t(4, 8), t(4, 2, dtype=i4)],
      {"expert_num": 3, "expert_capacity": 2, "drop_pad_mode": 1, "expert_tokens_num_flag": True,
       "expert_tokens_num_type": 1}, [((3, 2, 8), h), ((8,), i4), ((3,), i8), ((6,), f)]),
+    ("npu_moe_init_routing_v2", [t(4, 70), t(4, 2, dtype=i4)],
+     {"expert_num": 3, "quant_mode": 3, "expert_tokens_num_flag": True}, [((8, 70), FLOAT8 or u1), ((8,), i4), ((3,), i8), ((8, 4), u1)]),
+    ("npu_moe_init_routing_v2", [t(4, 70), t(4, 2, dtype=i4)],
+     {"expert_num": 3, "quant_mode": 9, "expert_tokens_num_flag": True}, [((8, 35), u1), ((8,), i4), ((3,), i8), ((8, 2, 2), u1)]),
     ("npu_moe_init_routing", [t(4, 8), t(4, 2, dtype=i4), t(4, 2, dtype=i4), 3], {},
      [((6, 8), h), ((8,), i4), ((8,), i4)]),
     ("npu_moe_compute_expert_tokens", [t(6, dtype=i4), 4], {}, [((4,), i4)]),
@@ -414,7 +418,6 @@ def test_what_selects_values_that_are_not_known():
              {"group_list": torch.tensor([1, 2, 6]), "group_type": 0, "split_item": 3}),
             ("act_type 2", "npu_grouped_matmul", [[t(6, 8, dtype=i1)], [t(3, 8, 5, dtype=i1)]],
              {"group_list": torch.tensor([1, 2, 6]), "group_type": 0, "split_item": 3, "act_type": 2}),
-            ("quant_mode 3", "npu_moe_init_routing_v2", [t(4, 64), t(4, 2, dtype=i4)], {"expert_num": 3, "quant_mode": 3}),
             (r"x_dtype torch_npu.hifloat8 \(290\)", "npu_moe_init_routing_v2", [t(4, 64), t(4, 2, dtype=i4)],
              {"expert_num": 3, "x_dtype": 290})):
         with pytest.raises(NotImplementedError, match=f"^torch_npu.{name} with {says}: npuquant knows the shapes"):
@@ -633,8 +636,28 @@ def test_types_that_pytorch_lacks():
 
 
 def test_modes_that_are_not_known():
-    with pytest.raises(NotImplementedError, match="^quant_mode: is 9; npuquant knows the shapes of -1 to 3"):
-        stand_in.npu_moe_init_routing_v2(t(4, 8), t(4, 2, dtype=i4), quant_mode=9)
+    with pytest.raises(NotImplementedError, match="^quant_mode: is 8; npuquant knows -1, 0, 1, 2, 3, 9, 16 or 17"):
+        stand_in.npu_moe_init_routing_v2(t(4, 8), t(4, 2, dtype=i4), quant_mode=8)
+
+
+def test_routing_in_groups():
+    """To 8- and 4-bit floats: by the device's software."""
+    x, ids = torch.zeros(1, 32, dtype=torch.bfloat16), torch.zeros(1, 1, dtype=i4)
+    x[0, 0], x[0, 1] = 450, -1
+    for cann, version, scale, y in (("9.0", "9.0.0", 0x7F, [0x7E, 0xB8]), ("9.2", "9.2.0", 0x80, [0x76, 0xB0])):
+        stand_in.install(cann=cann)
+        assert torch.version.cann == version
+        rows, _, _, scales = stand_in.npu_moe_init_routing_v2(x, ids, expert_num=1, quant_mode=3)
+        assert rows.dtype == (FLOAT8 or u1) and rows.view(u1)[0, :2].tolist() == y
+        assert scales.dtype == u1 and scales.tolist() == [[scale, 0]]
+    for options in ({"cann": "8.5"}, {"scale_form": "inverse"}):
+        stand_in.install(**options)
+        assert torch.version.cann == "8.5.0"
+        with pytest.raises(NotImplementedError, match="with quant_mode 3 and CANN 8.5: npuquant knows the shapes"):
+            stand_in.npu_moe_init_routing_v2(x, ids, expert_num=1, quant_mode=3)
+    with pytest.raises(ValueError, match="^cann: is '9.1'; expected '9.0', '9.2' or '8.5'"):
+        stand_in.install(cann="9.1")
+    stand_in.install()
 
 
 @pytest.mark.parametrize("option, expected", [("values", "'exact', 'zeros' or 'near'"), ("unset", "'zeros' or 'nan'")])

@@ -7,17 +7,18 @@ and returns the shapes and types of the results. So it is also right for tensors
 from __future__ import annotations
 
 import functools
+import math
 from types import SimpleNamespace
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from npuquant_facts.dtypes import FLOATS
+from npuquant_facts.dtypes import FLOATS, TYPES
 
 from .. import _native
 from .._arguments import _ceiling, _expect, _of, _one_of, _options, _shape, _type_of, listed
-from .._operators import npu_quantize, row_quant
-from .._tensors import FLOAT4, INPUTS, TensorLike, arrays, described, from_float, name_of, to_float
+from .._operators import dynamic_mx_quant, npu_quantize, row_quant
+from .._tensors import FLOAT4, TensorLike, arrays, described, from_float, name_of, to_float
 from .._threads import keep
 from .unset import mark
 
@@ -31,7 +32,7 @@ class Made(NamedTuple):
     type: str
 
     def zeros(self) -> np.ndarray:
-        return np.zeros(self.shape, INPUTS[self.type].dtype)
+        return np.zeros(self.shape, TYPES[self.type].stored)
 
 
 def _read(given: Dict[str, Any], required: Sequence[str], optional: Sequence[str]) -> SimpleNamespace:
@@ -67,15 +68,18 @@ def _within(argument: str, indices: np.ndarray, rows: int, least: int = 0) -> No
 
 # ---- npu_moe_init_routing_v2 -----------------------------------------------------------------------------------------
 
-#: By quant_mode: the type of expanded_x, and how many elements have a scale; 0: a row has one. The modes 2 and 3 are of
-#: the series Ascend 950: their blocks come in pairs, and only the shapes of results are known here.
-_ROUTED = {-1: (None, 0), 0: ("int8", 0), 1: ("int8", 0), 2: ("float8_e5m2", 32), 3: ("float8_e4m3fn", 32)}
+#: By quant_mode, the type of expanded_x in groups of 32 of a row; modes of the series Ascend 950.
+_IN_GROUPS = {2: "float8_e5m2", 3: "float8_e4m3fn", 9: "float4_e2m1fn_x2", 16: "float8_e5m2", 17: "float8_e4m3fn"}
+#: And of all modes; None: that of x.
+_ROUTED = {-1: None, 0: "int8", 1: "int8", **_IN_GROUPS}
+#: The least of the largest magnitudes of groups, as the bits of bfloat16.
+_LEAST = {16: 0x38D2, 17: 0x38D2}
 
 
-def undefined_routing(a: Any) -> str:
+def undefined_routing(a: Any, cann: str) -> str:
     """What of a call's arguments selects values that are not known; "" if nothing does."""
-    if a.quant_mode > 1:
-        return f"quant_mode {a.quant_mode}"
+    if a.quant_mode in _IN_GROUPS and cann == "8.5":
+        return f"quant_mode {a.quant_mode} and CANN 8.5"
     is_read = a.quant_mode == -1 and a.x_dtype is not None
     return f"x_dtype {described(a.x_dtype)}" if is_read and name_of(a.x_dtype) != _type_of(a.x) else ""
 
@@ -96,10 +100,13 @@ def init_routing(a: Any, meta: bool = False) -> List[Made]:
     _one_of("expert_tokens_num_type", a.expert_tokens_num_type, 0, 1, 2)
     _one_of("row_idx_type", a.row_idx_type, 0, 1)
     if a.quant_mode not in _ROUTED:
-        raise NotImplementedError(f"quant_mode: is {a.quant_mode}; npuquant knows the shapes of -1 to 3")
+        raise NotImplementedError(f"quant_mode: is {a.quant_mode}; npuquant knows {listed([*map(str, _ROUTED)])}")
     _expect(a.quant_mode != 1 or a.x_dtype is None or name_of(a.x_dtype) != "int4", "x_dtype",
             "is int4; expected another type with quant_mode 1")
     tokens, columns = a.x.shape
+    elements = TYPES[_ROUTED[a.quant_mode] or "int8"].elements
+    _expect(columns % elements == 0, "x", f"has {columns} columns; expected an even number with quant_mode "
+            f"{a.quant_mode}, which has two in a byte")
     limit = 5120 if a.expert_tokens_num_type == 2 else 10240
     _expect(1 <= a.expert_num <= limit, "expert_num", f"is {a.expert_num}; expected 1 to {limit}")
     _expect(len(a.active_expert_range) in (0, 2), "active_expert_range",
@@ -123,21 +130,23 @@ def init_routing(a: Any, meta: bool = False) -> List[Made]:
         _expect(not a.expert_tokens_num_flag or a.expert_tokens_num_type == 1, "expert_tokens_num_type",
                 f"is {a.expert_tokens_num_type}; expected 1 with drop_pad_mode 1")
         rows = a.expert_num, a.expert_capacity
-    kind, block = _ROUTED[a.quant_mode]
+    kind = _ROUTED[a.quant_mode] or _type_of(a.x)
     scales = Made((rows[0] if len(rows) == 1 else rows[0] * rows[1],), "float32")
-    if block:
-        scales = Made((*scales.shape, 2 * _ceiling(columns, 2 * block)), "float8_e8m0fnu")
+    if a.quant_mode in _IN_GROUPS:
+        pairs = _ceiling(columns, 64)
+        scales = Made((*scales.shape, *((pairs, 2) if elements > 1 else (2 * pairs,))), "uint8")
     elif meta and a.quant_mode == 0:
         scales = Made((), "float32")
     counts: Tuple[Any, ...] = (a.expert_num, 2) if a.expert_tokens_num_type == 2 else (end - first,)
-    return [Made((*rows, columns), kind or _type_of(a.x)), Made((total,), "int32"),
+    return [Made((*rows, columns // elements), kind), Made((total,), "int32"),
             Made(() if meta and not a.expert_tokens_num_flag else counts, "int64"), scales]
 
 
 def _init_scales(a: Any, experts: Any) -> None:
     """The rules of scale and offset of npu_moe_init_routing_v2."""
     if a.quant_mode != -1:
-        _of("x", a.x, *FLOATS, why=f" with quant_mode {a.quant_mode}")
+        types = ("float16", "bfloat16") if a.quant_mode in _IN_GROUPS else FLOATS
+        _of("x", a.x, *types, why=f" with quant_mode {a.quant_mode}")
     if a.quant_mode in (-1, 0, 1):
         _of("scale", a.scale, "float32")
     if a.quant_mode == -1:
@@ -158,7 +167,7 @@ def _row_rule(a: Any, software: str) -> str:
     columns = a.x.shape[1]
     if a.drop_pad_mode == 1:
         return "moe_routing"
-    if software == "9.0":  # the kernel for rows that it has to cut into parts is the former one
+    if software != "8.5":  # the kernel for rows that it has to cut into parts is the former one
         return "moe_routing" if columns <= 9300 else "moe_routing_8_5"
     is_one = (a.x.shape[0] == 1 and columns == 7168 and a.expert_idx.shape[1] == 8 and a.expert_tokens_num_type == 2
               and _type_of(a.x) == "bfloat16" and a.scale is not None and tuple(a.scale.shape) == (256, 7168))
@@ -168,6 +177,33 @@ def _row_rule(a: Any, software: str) -> str:
 @exactly
 def _scaled(x: np.ndarray, scale: Any) -> np.ndarray:
     return to_float(x) * scale
+
+
+@exactly
+def _round_scales(x: np.ndarray, kind: str, least: int) -> Tuple[np.ndarray, np.ndarray]:
+    """Groups by the rule of what comes after CANN 9.1, RoundScale: x times the inverses of the scales, and their codes,
+    in whole pairs. A product is not rounded to bfloat16 again: where that shows, the result is zero."""
+    n, columns = x.shape
+    values = np.zeros((n, 2 * _ceiling(columns, 64), 32), np.float32)
+    values.reshape(n, -1)[:, :columns] = to_float(x)
+    largest = (np.abs(values).view(np.uint32) >> 16).max(axis=-1, initial=0)  # of float16, truncated
+    largest = np.maximum(largest, least)
+    exponent, emax = largest >> 7, math.frexp(TYPES[kind].most)[1] - 1
+    codes = np.where(exponent > emax, exponent - emax + ((largest & 0x7F) > 0x60), 1)
+    codes = np.where(largest >= 0x7F80, 255, np.where(largest == 0, 0, codes)).astype(np.uint8)
+    inverses = np.where(codes == 255, np.nan, np.ldexp(1.0, 127 - codes.astype(int))).astype(np.float32)
+    codes[:, _ceiling(columns, 32):] = 0
+    return (values * inverses[..., None]).reshape(n, -1)[:, :columns], codes
+
+
+def _in_groups(a: Any) -> Tuple[np.ndarray, np.ndarray]:
+    """The rows of x in groups of 32, and the scales."""
+    kind = _IN_GROUPS[a.quant_mode]
+    if a.quant_mode in _LEAST or (a.quant_mode != 9 and a.cann == "9.2"):
+        scaled, codes = _round_scales(a.x, kind, _LEAST.get(a.quant_mode, 0))
+        return npu_quantize(scaled, np.ones(1, np.float32), None, kind, -1, False), codes
+    y, codes = dynamic_mx_quant(a.x, dst_type=kind, small_groups=2)
+    return y, codes if TYPES[kind].elements > 1 else codes.reshape(len(codes), -1)
 
 
 class Routing(NamedTuple):
@@ -205,6 +241,9 @@ class Routing(NamedTuple):
             places, tokens = self.places[kept], self.tokens[kept]
             if a.quant_mode == 1:
                 filled[places], scale[places] = self._row_quant(kept)
+            elif a.quant_mode in _IN_GROUPS:
+                y, codes = _in_groups(a)
+                filled[places], scale[places] = y[tokens], codes[tokens]
             elif a.quant_mode == 0:
                 filled[places] = npu_quantize(a.x, a.scale, a.offset, "int8", -1, False)[tokens]
             else:
@@ -244,7 +283,7 @@ class Routing(NamedTuple):
         for step, value in (("row", self.places[at]), ("position", position), ("token", self.tokens[at]),
                             ("slot", position % k), ("expert", a.expert_idx.reshape(-1)[position])):
             note(step, "integer", value)
-        if result == 0:
+        if result == 0 and a.quant_mode != 9:  # two elements in a byte
             x = to_float(a.x[self.tokens[at], index[-1]])
             note("x", "float", x)
             if a.quant_mode == 1:
@@ -320,17 +359,22 @@ def npu_moe_init_routing_v2(
         expert_tokens_num_type: what expert_tokens has: 0 sums of counts up to each expert, 1 counts, 2 pairs of an
             expert and its count for those with tokens.
         expert_tokens_num_flag: False leaves expert_tokens unset.
-        quant_mode: -1 none; 0 npu_quantize() with div_mode=False; 1 row_quant() of x * scale.
+        quant_mode: -1 none; 0 npu_quantize() with div_mode=False; 1 row_quant() of x * scale. Groups of 32 of a row of
+            float16 or bfloat16, with a power of two as scale: 2 and 16 to float8_e5m2, 3 and 17 to float8_e4m3fn, 9 to
+            float4_e2m1fn_x2, two in a byte. 2, 3 and 9 are dynamic_mx_quant() with small_groups=2. 16 and 17, and with
+            cann="9.2" 2 and 3, round the scale up if the largest magnitude is above 1.75 times a power of two, and 16
+            and 17 take no largest magnitude as less than 1e-4.
         active_expert_range: the first expert and the one behind the last; empty for all.
         row_idx_type: 0: expanded_row_idx has the row of each position, -1 if there is none. 1: the position of each row.
         x_dtype: None, or the type of x: others are of the series Ascend 950.
-        cann: the software whose rounding of rows is meant, "9.0" for this version and later, or "8.5" for this and
-            earlier. With 9.0, too, rows of more than 9,300 columns are rounded as with 8.5, since the device cuts them.
-            The device does so from about 14,000 columns on if it sorts on one core.
+        cann: the software whose rounding of rows is meant, "9.0" for this version and later, "9.2" for what comes after
+            9.1, or "8.5" for this and earlier. From 9.0 on, too, rows of more than 9,300 columns are rounded as with
+            8.5, since the device cuts them. The device does so from about 14,000 columns on if it sorts on one core.
 
     Returns:
         expanded_x [R, H] (with drop_pad_mode 1 [expert_num, expert_capacity, H]), expanded_row_idx int32 [n * k],
-        expert_tokens int64, expanded_scale float32 [R]. unset() says what the device does not write of them.
+        expert_tokens int64, expanded_scale float32 [R]. In groups expanded_scale is uint8, a byte for each: [R, ceil(H /
+        32) made even], or [R, ceil(H / 64), 2] with quant_mode 9. unset() says what the device does not write of them.
 
     >>> x, experts = np.array([[1, 2], [3, 4]], np.float32), np.array([[1, 0], [1, 2]], np.int32)
     >>> rows, index, counts, _ = npu_moe_init_routing_v2(x, experts, expert_num=3, expert_tokens_num_type=1,
@@ -345,10 +389,10 @@ def npu_moe_init_routing_v2(
     """
     a = _read(locals(), ("x", "expert_idx"), ("scale", "offset"))
     init_routing(a)
-    if undefined_routing(a):
-        raise NotImplementedError(f"npu_moe_init_routing_v2 with {undefined_routing(a)}: npuquant does not define its "
-                                  "values")
-    _one_of("cann", a.cann, "9.0", "8.5")
+    _one_of("cann", a.cann, "9.0", "9.2", "8.5")
+    undefined = undefined_routing(a, a.cann)
+    if undefined:
+        raise NotImplementedError(f"npu_moe_init_routing_v2 with {undefined}: npuquant does not define its values")
     if not a.active_expert_range:
         _within("expert_idx", a.expert_idx, a.expert_num)
     routing = route(a)
@@ -356,7 +400,7 @@ def npu_moe_init_routing_v2(
     rows, index, counts, scales = routing.results()
     active, experts = len(routing.order), len(range(*experts_of(a)))
     unset = False if a.drop_pad_mode else np.arange(len(rows)) >= active
-    has_scale = a.quant_mode == 1 or (a.quant_mode == -1 and a.scale is not None)
+    has_scale = a.quant_mode >= 1 or (a.quant_mode == -1 and a.scale is not None)
     no_pairs = np.arange(len(counts)) > experts if a.expert_tokens_num_type == 2 else False
     return (mark(rows, unset), mark(index, a.row_idx_type == 1 and np.arange(len(index)) >= active),
             mark(counts, no_pairs if a.expert_tokens_num_flag else True), mark(scales, unset if has_scale else True))

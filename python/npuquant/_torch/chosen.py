@@ -7,8 +7,16 @@ from .._arguments import _expect
 
 #: What operators without values do: raise an error, return zeros, or return values that are not the device's to the bit.
 VALUES = ("exact", "zeros", "near")
+#: The device's software, as npu_moe_init_routing_v2() of the package names it, and a version of it.
+CANN = {"9.0": "9.0.0", "9.2": "9.2.0", "8.5": "8.5.0"}
 #: values: one of VALUES. strict: what the device refuses is refused. scale_form: of npu_dynamic_quant(), without one.
-chosen = SimpleNamespace(values="exact", strict=False, scale_form="product")
+#: cann: one of CANN, or None: the one with this scale_form.
+chosen = SimpleNamespace(values="exact", strict=False, scale_form="product", cann=None)
+
+
+def cann() -> str:
+    """The device's software that is meant."""
+    return chosen.cann or ("8.5" if chosen.scale_form == "inverse" else "9.0")
 
 
 def expect_strictly(condition: Any, argument: str, text: str) -> None:

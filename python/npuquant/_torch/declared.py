@@ -25,7 +25,7 @@ from .._serving import experts as _experts, grouped as _grouped, moves as _moves
 from .._tensors import FLOAT4, FLOAT8, described
 from . import near as _near
 from .arguments import _name, _stored, QUANT_SCATTER, UNDEFINED, bound, quant_scatter_checks
-from .chosen import by_a_test, chosen, expect_strictly as _strict
+from .chosen import by_a_test, cann, chosen, expect_strictly as _strict
 from .registered import operator_of, refuse_none, register
 from .tensors import array_of, tensor_of
 
@@ -57,11 +57,6 @@ def _row(*schemas: str, values: Optional[Callable[[Any], Union[Results, str]]] =
         return results
 
     return add
-
-
-def _is_cann_8_5() -> bool:
-    """Whether the stand-in is that of the software CANN 8.5 or earlier: see install()."""
-    return chosen.scale_form == "inverse"
 
 
 def _empties(x: Tensor, argument: str, made: Sequence[_experts.Made]) -> List[Tensor]:
@@ -703,8 +698,8 @@ def _moe_token_permute(a: Any) -> Results:
 
 
 def _init_routing_values(a: Any) -> Union[Results, str]:
-    cann = "8.5" if _is_cann_8_5() else "9.0"
-    return _experts.undefined_routing(a) or _computed(_experts.npu_moe_init_routing_v2, a, cann=cann)
+    return (_experts.undefined_routing(a, cann()) or
+            _computed(_experts.npu_moe_init_routing_v2, a, cann=cann()))
 
 
 @_row("npu_moe_init_routing_v2(Tensor x, Tensor expert_idx, *, Tensor? scale=None, Tensor? offset=None,"
@@ -715,7 +710,7 @@ def _init_routing_values(a: Any) -> Union[Results, str]:
 def _moe_init_routing_v2(a: Any) -> Results:
     made = _experts.init_routing(a, a.x.is_meta)
     _strict(a.quant_mode <= 1, "quant_mode", f"is {a.quant_mode}; expected -1, 0 or 1")
-    if _is_cann_8_5():
+    if cann() == "8.5":
         total = a.expert_idx.shape[0] * a.expert_idx.shape[1]
         for name, expected in (("active_num", (-1, total)), ("expert_tokens_num_type", (1, 2)),
                                ("expert_tokens_num_flag", (True,)), ("drop_pad_mode", (0,)), ("quant_mode", (-1, 1))):

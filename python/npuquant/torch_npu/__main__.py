@@ -14,7 +14,7 @@ import npuquant
 from npuquant_facts.operators import OPTIONS
 
 from .._serving.unset import FILLS
-from .._torch.chosen import VALUES
+from .._torch.chosen import CANN, VALUES
 from . import install
 
 
@@ -30,7 +30,7 @@ def _report(kind: Type[BaseException], error: BaseException, trace: Optional[typ
 _CALLS = (
     (115, "npu_grouped_matmul", "int8"), (77, "npu_dynamic_quant", "int8, int4, 8-bit floats"),
     (70, "npu_dynamic_mx_quant", ""), (57, "npu_quant_matmul", "int8, int4"), (55, "npu_swiglu", ""),
-    (49, "npu_moe_init_routing_v2", "quant_mode -1, 0, 1"), (49, "npu_moe_finalize_routing", ""),
+    (49, "npu_moe_init_routing_v2", "quant_mode -1 to 3, 9, 16, 17"), (49, "npu_moe_finalize_routing", ""),
     (46, "npu_moe_distribute_dispatch", ""), (25, "npu_dequant_swiglu_quant", ""), (20, "npu_moe_re_routing", ""),
     (17, "npu_dynamic_block_quant", "int8, 8-bit floats"), (12, "npu_grouped_dynamic_mx_quant", ""),
     (8, "npu_dynamic_mx_quant_with_dual_axis", ""), (8, "npu_swiglu_group_quant", ""),
@@ -69,6 +69,8 @@ def main() -> None:
     parser.add_argument("--scale-form", choices=tuple(OPTIONS["scale_form"].numbers), default="product",
                         help="how npu_dynamic_quant computes scales: product, as CANN 9.0 and later (default), or "
                         "inverse, as CANN 8.5 and earlier")
+    parser.add_argument("--cann", choices=tuple(CANN), help="the software that npu_moe_init_routing_v2 depends on: "
+                        "9.2 is what comes after 9.1; default: the one with the scale form")
     parser.add_argument("--values", choices=VALUES,
                         help="what operators without values do: raise an error (exact, the default), return zeros, or "
                         "compute values that are not the device's to the bit (near), with a report at the end")
@@ -94,7 +96,8 @@ def main() -> None:
     if options.module is None and not os.path.exists(arguments[0]):
         parser.error(f"{arguments[0]}: no such file")
 
-    install(options.scale_form, values=options.values, strict=options.strict, unset=options.unset)
+    install(options.scale_form, values=options.values, strict=options.strict, unset=options.unset,
+            cann=options.cann)
     sys.excepthook = _report
     sys.argv = arguments
     if options.module is None:

@@ -21,7 +21,7 @@ from .._arguments import ArgumentTypeError, Refusal, listed
 from .._serving import unset as _unset
 from .._tensors import ON_DEVICE, result_type, types_made
 from .._torch.arguments import UNDEFINED, quant_matmul_undefined
-from .._torch.chosen import VALUES, chosen
+from .._torch.chosen import CANN, VALUES, cann as cann_of_choice, chosen
 from .._torch.registered import Operator, OperatorOnSelf, renamed
 from . import npu
 from ._absent import OPERATORS, absent_from, spec_of
@@ -568,10 +568,6 @@ def _patch_torch() -> None:
     _undo.append(_forget_loader)
 
 
-#: The first version of the device's software that computes scales in this form, and the last one.
-_CANN = {"product": "9.0.0", "inverse": "8.5.0"}
-
-
 def _apply_rules() -> None:
     for name in _BY_RULES:
         plain = type(getattr(torch.ops.npuquant, name))
@@ -585,10 +581,12 @@ def _float8_results(*arguments: Any) -> Any:
     return _declared.float8_results(*arguments)
 
 
-def _choose(values: str, strict: bool, unset: str) -> None:
+def _choose(values: str, strict: bool, unset: str, cann: Optional[str]) -> None:
     _undo.append(_apply_rules)  # it is done after what follows is put back
     _set(chosen, "values", values)
     _set(chosen, "strict", strict)
+    _set(chosen, "cann", cann)
+    _set(torch.version, "cann", CANN[cann_of_choice()])
     _set(_unset.chosen, "unset", unset)
     _set(operators, "float8_results", _float8_results)
     _apply_rules()
@@ -603,7 +601,7 @@ def _choice(name: str, value: Optional[str], choices: Sequence[str]) -> str:
 
 
 def install(scale_form: str = "product", *, values: Optional[str] = None, strict: Optional[bool] = None,
-            unset: Optional[str] = None) -> None:
+            unset: Optional[str] = None, cann: Optional[str] = None) -> None:
     """Lets `import torch_npu` find the stand-in, and PyTorch take "npu" for the CPU, in this process until uninstall().
 
     Args:
@@ -617,12 +615,15 @@ def install(scale_form: str = "product", *, values: Optional[str] = None, strict
             NPUQUANT_STRICT=1.
         unset: what fills rows that the device does not write: "zeros", or "nan", which for integers means the most
             negative one. None: the value of the environment variable NPUQUANT_UNSET, or "zeros".
+        cann: the device's software, which npu_moe_init_routing_v2() depends on: "9.0", "9.2" for what comes after 9.1,
+            or "8.5". None: the one that has this scale_form, "9.0" or "8.5".
 
     Raises:
         RuntimeError: the real torch_npu is imported already, or a mock is in its place.
-        ValueError: values or unset is none of these.
+        ValueError: values, unset or cann is none of these.
     """
     values, unset = _choice("values", values, VALUES), _choice("unset", unset, _unset.FILLS)
+    cann = None if cann is None else _choice("cann", cann, [*CANN])
     if strict is None:
         strict = os.environ.get("NPUQUANT_STRICT", "0") not in ("", "0")
     with _lock:
@@ -635,16 +636,14 @@ def install(scale_form: str = "product", *, values: Optional[str] = None, strict
                                "imports it, set the environment variable TORCH_DEVICE_BACKEND_AUTOLOAD=0.")
         if _undo:
             operators.set_scale_form(scale_form)
-            _set(torch.version, "cann", _CANN[scale_form])
-            _choose(values, strict, unset)
+            _choose(values, strict, unset, cann)
             return
         _undo.append(functools.partial(operators.set_scale_form, operators.set_scale_form(scale_form)))
         try:
             _undo.append(_forget_functions)
             _name_device("npu")
             _patch_torch()
-            _set(torch.version, "cann", _CANN[scale_form])
-            _choose(values, strict, unset)
+            _choose(values, strict, unset, cann)
             _undo.append(_forget_submodules)
             modules = _all_modules()
             for name, module in modules.items():
