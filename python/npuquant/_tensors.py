@@ -55,7 +55,7 @@ NAMES = {result.dtype: name for name, result in _NAMED.items()
 # QuantMatmulKernelNpuOpApi.cpp, beside the first, have dst_dtype and output_dtype.
 _NUMBERS = {0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64",
             11: "bool", 12: "qint8", 13: "quint8", 14: "qint32", 15: "bfloat16", 16: "quint4x2", 23: "float8_e5m2",
-            24: "float8_e4m3fn"}
+            24: "float8_e4m3fn", 44: "float8_e8m0fnu", 45: "float4_e2m1fn_x2"}
 #: torch_npu's own types, which are numbers: aclDataType + 256, as in torch_npu/csrc/custom_dtype/Init.cpp of
 #: Ascend/pytorch.
 DEVICE_TYPES = dict(sorted({

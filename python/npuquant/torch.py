@@ -39,9 +39,11 @@ from ._torch.tensors import NEW, array_of, tensor_of
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
-#: Operators for mixtures of experts. _torch/declared.py has their rows: of two it knows more types than have values.
-_EXPERTS = ("npu_grouped_matmul", "npu_moe_compute_expert_tokens", "npu_moe_finalize_routing", "npu_moe_init_routing",
-            "npu_moe_init_routing_v2", "npu_moe_re_routing", "npu_moe_token_permute", "npu_moe_token_unpermute")
+#: Operators for mixtures of experts, and of microscaling. _torch/declared.py has their rows: of some it knows more types
+#: than have values.
+_DECLARED = ("npu_anti_mx_quant", "npu_dynamic_mx_quant", "npu_grouped_matmul", "npu_moe_compute_expert_tokens",
+             "npu_moe_finalize_routing", "npu_moe_init_routing", "npu_moe_init_routing_v2", "npu_moe_re_routing",
+             "npu_moe_token_permute", "npu_moe_token_unpermute")
 
 __all__ = [
     "dequant",
@@ -51,7 +53,7 @@ __all__ = [
     "npu_dynamic_quant",
     "npu_dynamic_quant_asymmetric",
     "npu_group_quant",
-    *_EXPERTS,
+    *_DECLARED,
     "npu_quant_matmul",
     "npu_quant_scatter",
     "npu_quantize",
@@ -62,8 +64,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The operators for mixtures of experts: npuquant's functions of these names on tensors."""
-    if name not in _EXPERTS:
+    """The operators of _DECLARED: npuquant's functions on tensors."""
+    if name not in _DECLARED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from ._torch import declared  # at the first use: it has many other operators
 

@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 
 import npuquant
+import numpy_operators as expected
+from random_calls import RANDOM_CALLS
 
 torch = pytest.importorskip("torch", reason="PyTorch cannot be imported (Debian: python3-torch)")
 
@@ -27,7 +29,7 @@ from npuquant._torch.tensors import array_of  # noqa: E402
 
 PYTORCH_2 = hasattr(torch, "compile")
 needs_pytorch_2 = pytest.mark.skipif(not PYTORCH_2, reason=f"PyTorch {torch.__version__} does not have it")
-FLOAT8 = getattr(torch, "float8_e4m3fn", None)
+FLOAT8, FLOAT8_E5M2 = (getattr(torch, name, None) for name in ("float8_e4m3fn", "float8_e5m2"))
 h, f, i1, i4, i8, u1 = torch.float16, torch.float32, torch.int8, torch.int32, torch.int64, torch.uint8
 bf = torch.bfloat16
 EXPERTS = {"group_ep": "hccl", "ep_world_size": 8, "ep_rank_id": 1, "moe_expert_num": 32}
@@ -74,6 +76,12 @@ COMPUTED = [
     ("npu_moe_re_routing", [t(4, 8), torch.tensor([[1, 2], [0, 1]])], {}, [((4, 8), h), ((4,), f), ((4,), i4),
                                                                            ((2,), i8)]),
     ("npu_moe_token_unpermute", [t(6, 8), torch.arange(6, dtype=i4), t(3, 2, dtype=f)], {}, [((3, 8), h)]),
+    ("npu_dynamic_mx_quant", [t(3, 2144)], {}, [((3, 1072), u1), ((3, 34, 2), u1)]),
+    ("npu_dynamic_mx_quant", [t(100, 8)], {"axis": 0, "dst_type": 292, "scale_alg": None, "block_size": 64},
+     [((100, 8), FLOAT8 or u1), ((1, 8, 2), u1)]),
+    ("npu_anti_mx_quant", [t(3, 70, dtype=u1), t(3, 2, 2, dtype=u1)], {}, [((3, 70), bf)]),
+    ("npu_anti_mx_quant", [t(70, 3, dtype=u1), t(2, 6, 2, dtype=u1)], {"axis": 0, "dst_type": 5, "src_type": 296},
+     [((70, 6), h)]),
     ("npu_quant_scatter_", [t(2, 8, 4, dtype=i1), t(2, dtype=i4), t(2, 1, 4), t(4)], {}, [((2, 8, 4), i1)]),
     ("npu_scatter_nd_update", [t(4, 3), torch.tensor([[1], [3]]), t(2, 3)], {}, [((4, 3), h)]),
     ("npu_scatter_nd_update_", [t(4, 3), torch.tensor([[1], [3]]), t(2, 3)], {}, [((4, 3), h)]),
@@ -114,8 +122,6 @@ CALLS = [
     ("npu_rms_norm_dynamic_mx_quant", [t(3, 96), t(96)], {}, [((3, 48), u1), ((3, 2, 2), u1), ((3, 1), f)]),
     ("npu_add_rms_norm_dynamic_mx_quant", [t(3, 64), t(3, 64), t(64)], {},
      [((3, 32), u1), ((3, 64), h), ((3, 1, 2), u1), ((3, 1), f)]),
-    ("npu_dynamic_mx_quant", [t(3, 2144)], {}, [((3, 1072), u1), ((3, 34, 2), u1)]),
-    ("npu_dynamic_mx_quant", [t(100, 8)], {"axis": 0, "dst_type": 290}, [((100, 8), u1), ((2, 8, 2), u1)]),
     ("npu_kronecker_quant", [t(5, 4, 16), t(4, 4), t(16, 16)], {"clip_ratio": 0.9, "dst_dtype": 3},
      [((5, 4, 2), i4), ((5,), f)]),
     ("npu_grouped_matmul", [[t(6, 8)], [t(3, 8, 5)]],
@@ -412,6 +418,60 @@ def test_operators_to_8_bit_floating_point_that_have_values():
             getattr(stand_in, name)(x, **keywords)
 
 
+def assert_microscaled(name, values, keywords, *wanted, modes=("exact",)):
+    """A quantiser's results, as PyTorch's type if it has the type, are these codes and scales in each mode."""
+    kind = {24: FLOAT8, 292: FLOAT8, FLOAT8: FLOAT8, 23: FLOAT8_E5M2, 291: FLOAT8_E5M2}.get(keywords.get("dst_type"))
+    for mode in modes:
+        stand_in.install(values=mode)
+        for function in getattr(operators, name), getattr(stand_in, name), getattr(torch.ops.npu, name):
+            made = function(*values, **keywords)
+            assert [one.dtype for one in made if one.dtype != u1] == [kind] * (kind is not None) * (len(made) // 2)
+            for one, other in zip(made, wanted):
+                assert one.shape == other.shape and (one.view(u1).numpy() == other).all()
+            assert described(function(*on("meta", values), **keywords)) == described(made)
+
+
+NUMBERS = {"float8_e4m3fn": (24, 292), "float8_e5m2": (23, 291), "float4_e2m1fn_x2": (296,), "float4_e1m2fn_x2": (297,)}
+
+
+def test_microscaling():
+    """The examples of the definition that torch_npu has options for, drawn calls, and all of them back."""
+    calls = [(x, arguments) for _, x, arguments, *_ in expected.mx_examples()]
+    calls += [(call.inputs["x"], {"dst_type" if name == "dtype" else name: value
+                                  for name, value in call.options.items() if name != "bad_groups"})
+              for call in (RANDOM_CALLS["dynamic_mx_quant"]() for _ in range(40))]
+    for i, (x, arguments) in enumerate(calls):
+        source = arguments["dst_type"]
+        arguments = {**arguments, "dst_type": NUMBERS[source][i % len(NUMBERS[source])]}
+        del arguments["small_groups"]  # test_examples_of_microscaling() has them
+        codes, scales = npuquant.dynamic_mx_quant(x, **arguments)
+        assert_microscaled("npu_dynamic_mx_quant", [test_torch.as_tensor(x)], arguments, codes, scales)
+        if arguments.get("block_size", 32) != 32:
+            continue  # torch_npu's way back has no option for it
+        given = [torch.from_numpy(codes), torch.from_numpy(scales)]
+        typed = [one.view(getattr(torch, name, u1)) for one, name in zip(given, (source, "float8_e8m0fnu"))]
+        for dtype, number in (bf, 15), (h, 5), (f, 6):
+            keywords = {"axis": arguments["axis"], "src_type": arguments["dst_type"]}
+            wanted = npuquant.anti_mx_quant(codes, scales, dst_type=number, **keywords)
+            for values, dst_type in (given, number), (given, dtype), (typed, number):
+                y = stand_in.npu_anti_mx_quant(*values, dst_type=dst_type, **keywords)
+                assert y.dtype == dtype and test_torch.as_array(y).tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("keywords", [
+    {"dst_type": FLOAT8 or 292}, {"axis": -1, "dst_type": 296}, {"axis": -2, "dst_type": FLOAT8 or 24},
+    {"axis": -1, "round_mode": "rint", "dst_type": stand_in.float4_e2m1fn_x2, "block_size": 32},
+    {"axis": -2, "round_mode": "rint", "dst_type": FLOAT8_E5M2 or 23, "block_size": 32, "scale_alg": 1},
+    {"axis": 0, "dst_type": stand_in.float4_e2m1fn_x2, "scale_alg": 2, "dst_type_max": 7.0, "round_mode": "floor"},
+    {"dst_type": stand_in.float4_e2m1fn_x2, "block_size": 32, "scale_alg": 2, "dst_type_max": 7.25},
+    {"dst_type": FLOAT8 or 24, "scale_alg": None}, {"dst_type": 297, "round_mode": "round", "dst_type_max": 0.0},
+])
+def test_calls_of_microscaling_in_serving_code(keywords):
+    x = (torch.randn(70, 96) * 3).bfloat16()
+    wanted = npuquant.dynamic_mx_quant(test_torch.as_array(x), **keywords)
+    assert_microscaled("npu_dynamic_mx_quant", [x], keywords, *wanted, modes=("exact", "zeros", "near"))
+
+
 def test_what_selects_values_that_are_not_known():
     for says, name, values, keywords in (
             (r"x\[0\] of float16", "npu_grouped_matmul", [[t(6, 8)], [t(3, 8, 5)]],
@@ -596,7 +656,17 @@ NORM = [t(3, 8), t(3, 8), t(8)]
     ("dst_type: is float4_e2m1fn_x2, with 2 elements", "npu_dynamic_mx_quant", [t(3, 33)], {}),
     ("block_size: is 48; expected a multiple of 32", "npu_dynamic_mx_quant", [t(3, 32)], {"block_size": 48}),
     ("axis: is 2; input has 2 dimensions", "npu_dynamic_mx_quant", [t(3, 32)], {"axis": 2}),
-    ("dst_type: is 300; expected a type", "npu_dynamic_mx_quant", [t(3, 32)], {"dst_type": 300}),
+    (r"dst_type: is 300; expected float8_e4m3fn, float8_e5m2, float4_e2m1fn_x2 or float4_e1m2fn_x2",
+     "npu_dynamic_mx_quant", [t(3, 32)], {"dst_type": 300}),
+    ("scale_alg: is 3; expected 0, 1 or 2", "npu_dynamic_mx_quant", [t(3, 32)], {"scale_alg": 3}),
+    ("src_type: is torch_npu.hifloat8", "npu_anti_mx_quant", [t(3, 32, dtype=u1), t(3, 1, 2, dtype=u1)],
+     {"src_type": 290}),
+    (r"mxscale: has the shape \[3, 2, 2\]; expected \[3, 1, 2\]", "npu_anti_mx_quant",
+     [t(3, 32, dtype=u1), t(3, 2, 2, dtype=u1)], {}),
+    ("mxscale: is float32; expected uint8 or float8_e8m0fnu", "npu_anti_mx_quant",
+     [t(3, 32, dtype=u1), t(3, 1, 2, dtype=f)], {}),
+    ("x: is float16; expected uint8 or float8_e5m2, as src_type is float8_e5m2", "npu_anti_mx_quant",
+     [t(3, 32), t(3, 1, 2, dtype=u1)], {"src_type": 23}),
     ("weight: has 9 rows; x has 8 columns", "npu_grouped_matmul", [[t(6, 8)], [t(3, 9, 5)]],
      {"group_list": torch.tensor([1, 2, 6]), "group_type": 0, "split_item": 3}),
     ("x: has 129 tensors; expected 1 to 128", "npu_grouped_matmul", [[t(1, 8)] * 129, [t(8, 5)] * 129],
@@ -632,7 +702,7 @@ def test_groups_are_looked_at(says, values, kind):
 def test_types_that_pytorch_lacks():
     assert stand_in.npu_dynamic_mx_quant(t(3, 32, dtype=h).to("meta"), dst_type=292)[0].dtype == FLOAT8 or u1
     with pytest.raises(NotImplementedError, match="^dst_type: is float6_e3m2, which PyTorch .* does not have"):
-        stand_in.npu_dynamic_mx_quant(t(3, 32, dtype=h).to("meta"), dst_type=294)
+        stand_in.npu_swiglu_mx_quant(t(3, 32, dtype=h).to("meta"), dst_type=294)
 
 
 def test_modes_that_are_not_known():

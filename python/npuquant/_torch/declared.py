@@ -21,8 +21,8 @@ from npuquant_facts.dtypes import TYPES
 from .._arguments import (_PRODUCTS_ON_DEVICE, ArgumentError, ArgumentTypeError, _ceiling, _check_product_types,
                           _dimensions, _expect, _of, _one_of, _shape, _shapes, _type_of, is_transposed, listed,
                           names_operator, shown)
-from .._serving import experts as _experts, grouped as _grouped, moves as _moves
-from .._tensors import FLOAT4, FLOAT8, described
+from .._serving import experts as _experts, grouped as _grouped, microscaling as _microscaling, moves as _moves
+from .._tensors import FLOAT4, FLOAT8, MX, codes_of, described, result_of, result_type
 from . import near as _near
 from .arguments import _name, _stored, QUANT_SCATTER, UNDEFINED, bound, quant_scatter_checks
 from .chosen import by_a_test, cann, chosen, expect_strictly as _strict
@@ -394,14 +394,56 @@ def _add_rms_norm_dynamic_mx_quant(a: Any) -> Results:
 # ---- quantisation ----------------------------------------------------------------------------------------------------
 
 
+def _mx_name(a: Any) -> str:
+    return result_of("dynamic_mx_quant", "dst_type", a.dst_type).name
+
+
+def _mx_codes(x: Tensor, a: Any) -> Tensor:
+    """What microscaling makes of x."""
+    return _quantised(x, x.shape, "dst_type", 256 + TYPES[_mx_name(a)].number)
+
+
+def _mx_computed(function: Callable[..., Any], *codes: int) -> Callable[[Any], Results]:
+    """The values of a quantiser of microscaling. These results have the type of codes, if PyTorch has it."""
+
+    def values(a: Any) -> Results:
+        made = list(_computed(function, a))
+        for i in codes:
+            made[i] = made[i].view(_stored("dst_type", _mx_name(a)))
+        return made
+
+    return values
+
+
 @_row("npu_dynamic_mx_quant(Tensor input, *, int axis=-1, str round_mode=\"rint\", int dst_type=296,"
-      " int block_size=32, int? scale_alg=0, float dst_type_max=0.0, float max_low_bound=0.0) -> (Tensor, Tensor)")
+      " int block_size=32, int? scale_alg=0, float dst_type_max=0.0, float max_low_bound=0.0) -> (Tensor, Tensor)",
+      values=_mx_computed(_microscaling.dynamic_mx_quant, 0))
 def _dynamic_mx_quant(a: Any) -> Results:
+    _dimensions("input", a.input, 1, 7)
     _expect(-a.input.dim() <= a.axis < a.input.dim(), "axis", f"is {a.axis}; input has {a.input.dim()} dimensions")
     _expect(a.block_size % 32 == 0 and 0 < a.block_size <= 1024, "block_size",
             f"is {a.block_size}; expected a multiple of 32, at most 1024")
     _one_of("scale_alg", a.scale_alg, 0, 1, 2)
-    return _quantised(a.input, a.input.shape, "dst_type", a.dst_type), _mx_scales(a.input, a.axis, a.block_size)
+    return _mx_codes(a.input, a), _mx_scales(a.input, a.axis, a.block_size)
+
+
+def _mx_values(a: Any) -> Results:
+    source = result_type("src_type", a.src_type, MX).name
+    a.x, a.mxscale = codes_of(a.x, source), codes_of(a.mxscale, "float8_e8m0fnu")
+    return _computed(_microscaling.anti_mx_quant, a)
+
+
+@_row("npu_anti_mx_quant(Tensor x, Tensor mxscale, *, int? axis=-1, int? dst_type=15, int? src_type=292) -> Tensor",
+      values=_mx_values)
+def _anti_mx_quant(a: Any) -> Results:
+    source, made = result_type("src_type", a.src_type, MX).name, result_of("anti_mx_quant", "dst_type", a.dst_type).name
+    _of("x", a.x, "uint8", source, why=", as src_type is " + source)
+    _of("mxscale", a.mxscale, "uint8", "float8_e8m0fnu")
+    _dimensions("x", a.x, 1, 7)
+    _expect(-a.x.dim() <= a.axis < a.x.dim(), "axis", f"is {a.axis}; x has {a.x.dim()} dimensions")
+    y = a.x.new_empty(TYPES[source].in_values(a.x.shape), dtype=_stored("dst_type", made))
+    _shape("mxscale", a.mxscale, *_mx_scales(y, a.axis).shape)
+    return y
 
 
 @_row("npu_kronecker_quant(Tensor x, Tensor kronecker_p1, Tensor kronecker_p2, float? clip_ratio=None,"

@@ -24,8 +24,8 @@ from . import npu
 from ._absent import OPERATORS, absent_from
 from ._install import declared, install, operator_of_device, uninstall
 
-#: The operators of npuquant.torch that torch_npu has. _torch/declared.py has those for mixtures of experts.
-_OPERATORS = [name for name in operators.__all__ if name.startswith("npu_") and name not in operators._EXPERTS]
+#: The operators of npuquant.torch that torch_npu has. _torch/declared.py has those for mixtures of experts, and of microscaling.
+_OPERATORS = [name for name in operators.__all__ if name.startswith("npu_") and name not in operators._DECLARED]
 __all__ = [
     "empty_with_format",
     "get_npu_format",

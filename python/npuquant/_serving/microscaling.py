@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Relatives of dynamic_mx_quant(): its arithmetic with groups along two axes, of rows in parts, and of square blocks.
+
+The arguments have the names of torch_npu. Scales of groups that are not there have the code 0.
+"""
+from __future__ import annotations
+
+import inspect
+from typing import Any, Tuple
+
+import numpy as np
+
+from .. import _operators
+from .._arguments import _ceiling, _expect
+
+__tracebackhide__ = True  # pytest shows the line that calls the package
+
+#: Without the wrappers that add a name to refusals.
+dynamic_mx_quant: Any = inspect.unwrap(_operators.dynamic_mx_quant)
+anti_mx_quant: Any = inspect.unwrap(_operators.anti_mx_quant)
+
+_BLOCK = 32
+
+
+def with_dual_axis(input: np.ndarray, **options: Any) -> Tuple[np.ndarray, ...]:
+    """Along the last axis, and along the last but one."""
+    along_last, across = (dynamic_mx_quant(input, axis=axis, small_groups=1, **options) for axis in (-1, -2))
+    return (*along_last, *across)
+
+
+def grouped(x: np.ndarray, group_index: np.ndarray, *, blocksize: int, scale_alg: int,
+            **options: Any) -> Tuple[np.ndarray, ...]:
+    """Along the columns, where groups begin anew in each part of the rows. The scales of a part begin at a row that
+    follows from its first row, so that rows may lie between. The device writes neither these nor rows of y behind the
+    last part: they are zeros here."""
+    ends, rows = group_index.tolist(), x.shape[0]
+    _expect([0, *ends] == sorted([0, *ends]) and [rows, *ends][-1] <= rows, "group_index",
+            f"is {ends}; expected ends that never decrease, up to {rows}, the number of rows")
+    empty, _ = dynamic_mx_quant(x[:0], axis=0, **options)
+    y = np.zeros((rows, empty.shape[1]), np.uint8)
+    mxscale = np.zeros((rows // (2 * _BLOCK) + len(ends), x.shape[1], 2), np.uint8)
+    for i, (begin, end) in enumerate(zip([0, *ends], ends)):
+        y[begin:end], scales = dynamic_mx_quant(x[begin:end], axis=0, block_size=blocksize, scale_alg=scale_alg,
+                                                small_groups=int(scale_alg == 2), **options)
+        first = begin // (2 * _BLOCK) + i
+        mxscale[first:first + len(scales)] = scales
+    return y, mxscale
+
+
+def in_blocks(input: np.ndarray, **options: Any) -> Tuple[np.ndarray, ...]:
+    """In blocks of 32 rows and 32 columns: the operator finds their scales as those of rows of 1024 elements. y, and
+    the scales as with_dual_axis() has them, each of its block's."""
+    *batch, m, n = input.shape
+    rows, columns = _ceiling(m, _BLOCK), _ceiling(n, _BLOCK)
+    filled = np.zeros((*batch, rows * _BLOCK, columns * _BLOCK), input.dtype)
+    filled[..., :m, :n] = input
+    blocks = filled.reshape(*batch, rows, _BLOCK, columns, _BLOCK).swapaxes(-3, -2)
+    y, scales = dynamic_mx_quant(blocks.reshape(*batch, rows, columns, _BLOCK * _BLOCK), block_size=_BLOCK * _BLOCK,
+                                 small_groups=1, **options)
+    width = y.shape[-1] // _BLOCK  # of a block's row in bytes
+    y = y.reshape(*batch, rows, columns, _BLOCK, width).swapaxes(-3, -2).reshape(*batch, rows * _BLOCK, columns * width)
+    pairs = np.zeros((*batch, rows + rows % 2, columns + columns % 2), np.uint8)
+    pairs[..., :rows, :columns] = scales[..., 0, 0]
+    along_last = np.repeat(pairs, _BLOCK, axis=-2)[..., :m, :].reshape(*batch, m, -1, 2)
+    across = np.repeat(pairs, _BLOCK, axis=-1)[..., :n].reshape(*batch, -1, 2, n).swapaxes(-1, -2)
+    return y[..., :m, :n * width // _BLOCK], along_last, across
