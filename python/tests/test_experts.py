@@ -212,6 +212,13 @@ def round_scales(row, kind, least):
     return y, codes + [0] * (len(codes) % 2)
 
 
+def test_unset_codes_are_nan(monkeypatch):
+    monkeypatch.setattr(_unset.chosen, "unset", "nan")
+    y, _, _, codes = npuquant.npu_moe_init_routing_v2(np.ones((2, 4), np.float16), np.array([[0], [2]], i4), expert_num=3,
+                                                      active_expert_range=[0, 1], quant_mode=3)
+    assert y[1].tolist() == [0xFF] * 4 and codes[1].tolist() == [0xFF] * 2 and unset(codes)[1].all()
+
+
 @pytest.mark.parametrize("capacity", [0, 2])
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
 @pytest.mark.parametrize("mode, cann", [(2, "9.0"), (3, "9.0"), (9, "9.0"), (2, "9.2"), (3, "9.2"), (9, "9.2"),

@@ -402,8 +402,10 @@ def npu_moe_init_routing_v2(
     unset = False if a.drop_pad_mode else np.arange(len(rows)) >= active
     has_scale = a.quant_mode >= 1 or (a.quant_mode == -1 and a.scale is not None)
     no_pairs = np.arange(len(counts)) > experts if a.expert_tokens_num_type == 2 else False
-    return (mark(rows, unset), mark(index, a.row_idx_type == 1 and np.arange(len(index)) >= active),
-            mark(counts, no_pairs if a.expert_tokens_num_flag else True), mark(scales, unset if has_scale else True))
+    nan = 0xFF if a.quant_mode in _IN_GROUPS else 0x80
+    return (mark(rows, unset, nan=nan), mark(index, a.row_idx_type == 1 and np.arange(len(index)) >= active),
+            mark(counts, no_pairs if a.expert_tokens_num_flag else True),
+            mark(scales, unset if has_scale else True, nan=nan))
 
 
 # ---- npu_moe_re_routing ----------------------------------------------------------------------------------------------

@@ -60,15 +60,15 @@ def _memory(array: np.ndarray, rows: np.ndarray, tensor: Any) -> _Mark:
     return _Mark(array.ctypes.data, array.itemsize, rows, None, StorageWeakRef(_storage(tensor)))
 
 
-def mark(result: np.ndarray, rows: Any, tensor: Any = None) -> np.ndarray:
+def mark(result: np.ndarray, rows: Any, tensor: Any = None, nan: int = 0x80) -> np.ndarray:
     """Remembers which rows or elements of a new result the device leaves as the memory was, and fills them. The result
-    may be the memory of a tensor."""
+    may be the memory of a tensor. nan: a byte that is NaN, if the result has codes; that of hifloat8 is usual."""
     rows = np.asarray(rows, np.bool_)
     unset = np.broadcast_to(rows.reshape(rows.shape + (1,) * (result.ndim - rows.ndim)), result.shape)
     if chosen.unset == "nan" and rows.any():
         kind = _type_of(result)
         result[unset] = 0x7FC0 if kind == "bfloat16" else np.nan if result.dtype.kind == "f" else (
-            np.iinfo(result.dtype).min or 0x80)  # 0x80: a byte of hifloat8 that is NaN
+            np.iinfo(result.dtype).min or nan)
     if result.size:
         _add(_memory(result, unset, tensor))
     return result

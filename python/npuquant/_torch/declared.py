@@ -740,8 +740,12 @@ def _moe_token_permute(a: Any) -> Results:
 
 
 def _init_routing_values(a: Any) -> Union[Results, str]:
-    return (_experts.undefined_routing(a, cann()) or
-            _computed(_experts.npu_moe_init_routing_v2, a, cann=cann()))
+    undefined = _experts.undefined_routing(a, cann())
+    if undefined:
+        return undefined
+    made = list(_computed(_experts.npu_moe_init_routing_v2, a, cann=cann()))
+    made[0] = made[0].view(_stored("quant_mode", _experts.init_routing(a)[0].type))  # the package has codes
+    return made
 
 
 @_row("npu_moe_init_routing_v2(Tensor x, Tensor expert_idx, *, Tensor? scale=None, Tensor? offset=None,"
