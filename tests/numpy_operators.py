@@ -279,6 +279,44 @@ def dynamic_mx_quant(x, axis, block, rounding, algorithm, small_groups, most, bo
     return codes, np.moveaxis(pairs, axis + 1, -1)
 
 
+def dynamic_block_mx_quant(x, rounding, algorithm, most, dtype):
+    """Each element by itself, with the largest magnitude of its block."""
+    values = np.ascontiguousarray(floats(x))
+    bits, shape = values.view(np.uint32) & 0x7FFFFFFF, values.shape[-2:]
+    a, starts = bits, [np.arange(0, extent, 32) for extent in shape]
+    for axis in -2, -1:
+        a = np.maximum.reduceat(a, starts[axis], axis=axis)
+    S, R = mx_scales(a, False, True, algorithm, 1, most, 0, dtype)
+    S, R = (each[..., np.arange(shape[0])[:, None] // 32, np.arange(shape[1]) // 32] for each in (S, R))
+    p = values * R
+    if x.dtype == np.uint16:
+        p = floats(round_to(p, "bfloat16"))
+    codes = np.where(S == 255, 0, to_small(p, dtype, ROUNDINGS[rounding])).astype(np.uint8)
+    if MX_TYPES[dtype] == 7:
+        codes = codes[..., ::2] | codes[..., 1::2] << 4
+    scales = []
+    for axis, extent in (-1, shape[1]), (-2, shape[0]):
+        each = np.moveaxis(S, axis, -1)[..., ::32]
+        filled = np.zeros((*each.shape[:-1], -(-extent // 64) * 2), np.uint8)
+        filled[..., :each.shape[-1]] = each
+        scales.append(np.moveaxis(filled.reshape(*each.shape[:-1], -1, 2), -2, axis - 1))
+    return (codes, *scales)
+
+
+def grouped_dynamic_mx_quant(x, ends, rounding, algorithm, most, dtype):
+    begins = np.append(0, ends[:-1]).astype(int)
+    made = [dynamic_mx_quant(x[begin:end], 0, 32, rounding, algorithm, int(algorithm == 2), most, 0, 0, dtype)
+            if end > begin else None for begin, end in zip(begins, ends)]
+    y = np.zeros((len(x), x.shape[1] // (2 if MX_TYPES[dtype] == 7 else 1)), np.uint8)
+    mxscale = np.zeros((len(x) // 64 + len(ends), x.shape[1], 2), np.uint8)
+    for i, (begin, results) in enumerate(zip(begins, made)):
+        if results:
+            y[begin:begin + len(results[0])] = results[0]
+            for j, pair in enumerate(results[1]):
+                mxscale[begin // 64 + i + j] = pair
+    return y, mxscale
+
+
 #: The names of mx_examples.def.
 MX_NAMES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "E4M3": "float8_e4m3fn", "E5M2": "float8_e5m2",
             "E2M1": "float4_e2m1fn_x2", "E1M2": "float4_e1m2fn_x2"}

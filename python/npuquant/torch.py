@@ -41,9 +41,10 @@ __tracebackhide__ = True  # pytest shows the line that calls the package
 
 #: Operators for mixtures of experts, and of microscaling. _torch/declared.py has their rows: of some it knows more types
 #: than have values.
-_DECLARED = ("npu_anti_mx_quant", "npu_dynamic_mx_quant", "npu_grouped_matmul", "npu_moe_compute_expert_tokens",
-             "npu_moe_finalize_routing", "npu_moe_init_routing", "npu_moe_init_routing_v2", "npu_moe_re_routing",
-             "npu_moe_token_permute", "npu_moe_token_unpermute")
+_DECLARED = ("npu_anti_mx_quant", "npu_dynamic_block_mx_quant", "npu_dynamic_mx_quant",
+             "npu_dynamic_mx_quant_with_dual_axis", "npu_grouped_dynamic_mx_quant", "npu_grouped_matmul",
+             "npu_moe_compute_expert_tokens", "npu_moe_finalize_routing", "npu_moe_init_routing",
+             "npu_moe_init_routing_v2", "npu_moe_re_routing", "npu_moe_token_permute", "npu_moe_token_unpermute")
 
 __all__ = [
     "dequant",

@@ -17,6 +17,7 @@ import pytest
 
 import npuquant
 import numpy_operators as expected
+from numpy_operators import rng
 from random_calls import RANDOM_CALLS
 
 torch = pytest.importorskip("torch", reason="PyTorch cannot be imported (Debian: python3-torch)")
@@ -79,6 +80,12 @@ COMPUTED = [
     ("npu_dynamic_mx_quant", [t(3, 2144)], {}, [((3, 1072), u1), ((3, 34, 2), u1)]),
     ("npu_dynamic_mx_quant", [t(100, 8)], {"axis": 0, "dst_type": 292, "scale_alg": None, "block_size": 64},
      [((100, 8), FLOAT8 or u1), ((1, 8, 2), u1)]),
+    ("npu_dynamic_mx_quant_with_dual_axis", [t(2, 70, 6)], {"dst_type": 23, "dst_type_max": None},
+     [((2, 70, 6), FLOAT8_E5M2 or u1), ((2, 70, 1, 2), u1), ((2, 70, 6), FLOAT8_E5M2 or u1), ((2, 2, 6, 2), u1)]),
+    ("npu_grouped_dynamic_mx_quant", [t(150, 6, dtype=bf), torch.tensor([40, 40, 120], dtype=i4)], {"dst_type": 296},
+     [((150, 3), u1), ((5, 6, 2), u1)]),
+    ("npu_dynamic_block_mx_quant", [t(70, 6)], {"dst_type": 24},
+     [((70, 6), FLOAT8 or u1), ((70, 1, 2), u1), ((2, 6, 2), u1)]),
     ("npu_anti_mx_quant", [t(3, 70, dtype=u1), t(3, 2, 2, dtype=u1)], {}, [((3, 70), bf)]),
     ("npu_anti_mx_quant", [t(70, 3, dtype=u1), t(2, 6, 2, dtype=u1)], {"axis": 0, "dst_type": 5, "src_type": 296},
      [((70, 6), h)]),
@@ -458,6 +465,60 @@ def test_microscaling():
                 assert y.dtype == dtype and test_torch.as_array(y).tobytes() == wanted.tobytes()
 
 
+def halves(*shape):
+    """float16 or bfloat16 with exponents of all sizes, and some elements that are not finite."""
+    scale = 2.0 ** rng.integers(-140, 120, size=(*shape[:-2], 1, shape[-1]))
+    return expected.random_floats(shape, "f4", special=rng.choice([0, 0.001])) * scale.astype("f4")
+
+
+@pytest.mark.parametrize("trial", range(30))
+def test_relatives_of_microscaling(trial):
+    """Groups along two axes, of parts of the rows, and in blocks; small groups are another rule's."""
+    shape = [int(rng.integers(1, extent)) for extent in (4, 150, 90)][trial % 2:]
+    dtype = list(NUMBERS)[trial % 4]
+    shape[-1] += shape[-1] % 2
+    x = expected.as_dtype(halves(*shape), ("f2", "u2")[trial // 2 % 2])
+    number, algorithm = int(rng.choice(NUMBERS[dtype])), int(rng.choice([0, 2] if "e2m1" in dtype else [0]))
+    rounding, most = int(rng.integers(3)) if "float4" in dtype else 0, float(rng.choice([0, 6, 7]))
+    keywords = {"dst_type": number, "round_mode": expected.ROUNDINGS[rounding], "scale_alg": algorithm,
+                "dst_type_max": most}
+    wanted = [made for axis in (-1, -2)
+              for made in expected.dynamic_mx_quant(x, axis, 32, rounding, algorithm, 1, most, 0, 0, dtype)]
+    tensor = test_torch.as_tensor(x)
+    assert_microscaled("npu_dynamic_mx_quant_with_dual_axis", [tensor], keywords, *wanted)
+    wanted = expected.dynamic_block_mx_quant(x, rounding, algorithm, most, dtype)
+    assert_microscaled("npu_dynamic_block_mx_quant", [tensor], keywords, *wanted)
+    rows = x.reshape(-1, shape[-1])
+    ends = np.sort(rng.integers(0, len(rows) + 1, size=rng.integers(1, 5))).astype("i4")
+    wanted = expected.grouped_dynamic_mx_quant(rows, ends, rounding, algorithm, most, dtype)
+    assert_microscaled("npu_grouped_dynamic_mx_quant", [test_torch.as_tensor(rows), torch.from_numpy(ends)], keywords,
+                       *wanted)
+
+
+def test_small_groups_of_relatives():
+    """The definition's example of rule E, which is that of all relatives, but of grouped rows with scale_alg 2 only."""
+    x = torch.zeros(32, 32, dtype=bf)
+    x[0, :3] = torch.tensor([2.0**-119, -2.0**-119, 2.0**-126])
+    y, scale, across, _ = stand_in.npu_dynamic_mx_quant_with_dual_axis(x, dst_type=292)
+    assert y.view(u1)[0, :3].tolist() == [0x78, 0xF8, 0x40] and not scale.any() and across.view(u1)[0, 0] == 0x78
+    assert stand_in.npu_dynamic_block_mx_quant(x, dst_type=292)[0].view(u1)[0, :3].tolist() == [0x78, 0xF8, 0x40]
+    ends = torch.tensor([32], dtype=i4)
+    assert stand_in.npu_grouped_dynamic_mx_quant(x, ends, dst_type=292)[0].view(u1)[0, :3].tolist() == [0, 0x80, 0]
+    x[:2, 0] = torch.tensor([0x00FF, -0x7FC0], dtype=torch.int16).view(bf)  # 8040
+    codes = stand_in.npu_grouped_dynamic_mx_quant(x, ends, dst_type=296, scale_alg=2)[0]
+    assert [code & 15 for code in codes[:2, 0].tolist()] == [6, 0xA]
+
+
+def test_groups_of_microscaling_that_are_refused():
+    x, quantise = t(70, 32), stand_in.npu_grouped_dynamic_mx_quant
+    for ends in [40, 30], [71], [-1, 70]:
+        with pytest.raises(ValueError, match=r"^group_index: is \[.*\]; expected ends that never decrease, up to 70"):
+            quantise(x, torch.tensor(ends, dtype=i4))
+    stand_in.install()
+    with pytest.raises(NotImplementedError, match="^torch_npu.npu_grouped_dynamic_mx_quant with scale_alg 2 and dst_t"):
+        quantise(x, torch.tensor([70], dtype=i4), dst_type=297, scale_alg=2)
+
+
 @pytest.mark.parametrize("keywords", [
     {"dst_type": FLOAT8 or 292}, {"axis": -1, "dst_type": 296}, {"axis": -2, "dst_type": FLOAT8 or 24},
     {"axis": -1, "round_mode": "rint", "dst_type": stand_in.float4_e2m1fn_x2, "block_size": 32},
@@ -659,6 +720,14 @@ NORM = [t(3, 8), t(3, 8), t(8)]
     (r"dst_type: is 300; expected float8_e4m3fn, float8_e5m2, float4_e2m1fn_x2 or float4_e1m2fn_x2",
      "npu_dynamic_mx_quant", [t(3, 32)], {"dst_type": 300}),
     ("scale_alg: is 3; expected 0, 1 or 2", "npu_dynamic_mx_quant", [t(3, 32)], {"scale_alg": 3}),
+    ("input: is float32; expected float16 or bfloat16", "npu_dynamic_mx_quant_with_dual_axis", [t(3, 32, dtype=f)], {}),
+    ("input: has 1 dimension; expected 2 to 7", "npu_dynamic_mx_quant_with_dual_axis", [t(32)], {}),
+    ("scale_alg: is 1; expected 0 or 2", "npu_dynamic_block_mx_quant", [t(3, 32)], {"scale_alg": 1}),
+    ("dst_type_max: is 8.0; expected 0.0, 6.0 or 7.0", "npu_dynamic_block_mx_quant", [t(3, 32)], {"dst_type_max": 8.0}),
+    ("input: has 4 dimensions; expected 2 to 3", "npu_dynamic_block_mx_quant", [t(2, 2, 3, 32)], {}),
+    ("group_index: is int64; expected int32", "npu_grouped_dynamic_mx_quant", [t(3, 32), torch.tensor([3])], {}),
+    ("blocksize: is 64; expected 32", "npu_grouped_dynamic_mx_quant", [t(3, 32), torch.tensor([3], dtype=i4)],
+     {"blocksize": 64}),
     ("src_type: is torch_npu.hifloat8", "npu_anti_mx_quant", [t(3, 32, dtype=u1), t(3, 1, 2, dtype=u1)],
      {"src_type": 290}),
     (r"mxscale: has the shape \[3, 2, 2\]; expected \[3, 1, 2\]", "npu_anti_mx_quant",

@@ -427,6 +427,48 @@ def _dynamic_mx_quant(a: Any) -> Results:
     return _mx_codes(a.input, a), _mx_scales(a.input, a.axis, a.block_size)
 
 
+def _mx_halves(name: str, x: Tensor, *dimensions: int) -> None:
+    """What relatives of dynamic_mx_quant() take."""
+    _of(name, x, "float16", "bfloat16")
+    _dimensions(name, x, *dimensions)
+
+
+@_row("npu_dynamic_mx_quant_with_dual_axis(Tensor input, *, str round_mode=\"rint\", int dst_type=296, int scale_alg=0,"
+      " float? dst_type_max=0.0) -> (Tensor, Tensor, Tensor, Tensor)",
+      values=_mx_computed(_microscaling.with_dual_axis, 0, 2))
+def _dynamic_mx_quant_with_dual_axis(a: Any) -> Results:
+    _mx_halves("input", a.input, 2, 7)
+    _one_of("scale_alg", a.scale_alg, 0, 1, 2)
+    return [made for axis in (-1, -2) for made in (_mx_codes(a.input, a), _mx_scales(a.input, axis))]
+
+
+def _grouped_mx_values(a: Any) -> Union[Results, str]:
+    if a.scale_alg == 2 and _mx_name(a) == "float4_e1m2fn_x2":
+        return "scale_alg 2 and dst_type float4_e1m2fn_x2"
+    return _mx_computed(_microscaling.grouped, 0)(a)
+
+
+@_row("npu_grouped_dynamic_mx_quant(Tensor x, Tensor group_index, *, str round_mode=\"rint\", int dst_type=23,"
+      " int blocksize=32, int? scale_alg=0, float? dst_type_max=0.0) -> (Tensor, Tensor)", values=_grouped_mx_values)
+def _grouped_dynamic_mx_quant(a: Any) -> Results:
+    _mx_halves("x", a.x, 2, 2)
+    _of("group_index", a.group_index, "int32")
+    _shape("group_index", a.group_index, None)
+    _one_of("blocksize", a.blocksize, 32)
+    _one_of("scale_alg", a.scale_alg, 0, 1, 2)
+    rows, columns = a.x.shape
+    return _mx_codes(a.x, a), a.x.new_empty((rows // 64 + a.group_index.shape[0], columns, 2), dtype=torch.uint8)
+
+
+@_row("npu_dynamic_block_mx_quant(Tensor input, *, str round_mode=\"rint\", int dst_type=296, int scale_alg=0,"
+      " float dst_type_max=0.0) -> (Tensor, Tensor, Tensor)", values=_mx_computed(_microscaling.in_blocks, 0))
+def _dynamic_block_mx_quant(a: Any) -> Results:
+    _mx_halves("input", a.input, 2, 3)
+    _one_of("scale_alg", a.scale_alg, 0, 2)
+    _one_of("dst_type_max", a.dst_type_max, 0.0, 6.0, 7.0)
+    return _mx_codes(a.input, a), _mx_scales(a.input), _mx_scales(a.input, -2)
+
+
 def _mx_values(a: Any) -> Results:
     source = result_type("src_type", a.src_type, MX).name
     a.x, a.mxscale = codes_of(a.x, source), codes_of(a.mxscale, "float8_e8m0fnu")
