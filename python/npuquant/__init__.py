@@ -34,7 +34,7 @@ except ImportError as error:
         f"npuquant: the compiled part of the package is missing or for another Python ({error}); install the package "
         "with pip, or take it from the folder python of a build"
     ) from error
-from . import testing
+from . import mx, testing
 from ._arguments import ArgumentError, ArgumentTypeError
 from ._causes.diagnosis import diagnose, explain, hard_inputs, hypotheses
 from ._library import NpuquantError, available_backends, backend, set_backend, version
@@ -65,6 +65,7 @@ __all__ = [
     "explain",
     "get_num_threads",
     "hard_inputs",
+    "mx",
     "hypotheses",
     "npu_anti_quant",
     "npu_dynamic_block_quant",

@@ -128,6 +128,8 @@ INT8 = _results("int8")
 ON_DEVICE = _results("int8", "quint4x2")  # what it makes with scales that it finds from the data
 PRODUCTS = _results("int8", "float16", "bfloat16", "float32", "int32")
 INPUTS = _results(*READ)
+#: What decode() and encode() of mx.py take.
+CODED = _results(*(name for name, kind in TYPES.items() if kind.has_codes))
 # What may be said of x of npu_anti_quant(). torch_npu.int4, a number, is no type of a result on the device.
 _INT4 = 285
 SOURCES: Results = {**INTEGERS, (int, _INT4): _NAMED["quint4x2"]}
