@@ -140,6 +140,22 @@ def test_other_calls(monkeypatch, test):
     run(monkeypatch, test)
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"])
+def test_values_of_codes_are_those_of_pytorch(dtype):
+    if not hasattr(torch, dtype):
+        pytest.skip(f"PyTorch {torch.__version__} has no {dtype}")
+    coded = torch.arange(256).to(torch.uint8).view(getattr(torch, dtype))
+    values = coded.float().numpy()
+    np.testing.assert_array_equal(npuquant.mx.decode(coded), values)
+    if dtype == "float8_e8m0fnu":
+        np.testing.assert_array_equal(npuquant.mx.encode(values, dtype), np.arange(256))
+        return
+    x = test_operators.near_small_floats(dtype)
+    x = x[np.abs(x) <= values[np.isfinite(values)].max()]  # PyTorch does not saturate everywhere
+    wanted = torch.from_numpy(x).to(coded.dtype).view(torch.uint8).numpy()
+    np.testing.assert_array_equal(npuquant.mx.encode(x, dtype), wanted)
+
+
 @pytest.mark.parametrize("div_mode", [True, False])
 def test_small_floats(div_mode):
     """Their types, as torch_npu has them. The device divides to those of PyTorch by PyTorch's numbers only."""
