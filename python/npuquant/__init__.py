@@ -42,6 +42,7 @@ from ._operators import (anti_mx_quant, dequant, dynamic_block_quant_float8, dyn
                          npu_anti_quant, npu_dynamic_block_quant, npu_dynamic_quant, npu_dynamic_quant_asymmetric,
                          npu_group_quant, npu_quant_matmul, npu_quant_scatter, npu_quantize, npu_trans_quant_param,
                          requant, row_quant)
+from ._serving.casts import npu_dtype_cast
 from ._serving.experts import (npu_moe_finalize_routing, npu_moe_init_routing_v2, npu_moe_re_routing,
                                npu_moe_token_unpermute)
 from ._serving.grouped import npu_grouped_matmul
@@ -65,9 +66,10 @@ __all__ = [
     "explain",
     "get_num_threads",
     "hard_inputs",
-    "mx",
     "hypotheses",
+    "mx",
     "npu_anti_quant",
+    "npu_dtype_cast",
     "npu_dynamic_block_quant",
     "npu_dynamic_quant",
     "npu_dynamic_quant_asymmetric",

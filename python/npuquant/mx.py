@@ -254,14 +254,28 @@ def decode(codes: TensorLike, dtype: Any = None) -> np.ndarray:
     return _values(kind)[unpacked(_codes_of(codes, kind), kind)]
 
 
+def _hybrid(x: np.ndarray) -> np.ndarray:
+    """Values of hifloat8, or of exponents to 3 what is left to round: up where the 14 bits below the last one that is
+    kept are at least the last 14 of x. Of the exponent -23 no bit is kept."""
+    bits = x.view(np.uint32).astype(np.int64)
+    exponent = (bits >> 23 & 0xFF) - 127
+    size = abs(exponent)
+    kept = np.where(size < 8, 2, np.where(size < 16, 1, np.where(exponent >= -22, 0, -1)))
+    significand, last = bits & 0x7FFFFF | 0x800000, 23 - kept
+    rounded = (significand >> last) + (significand >> last - 14 & 0x3FFF >= bits & 0x3FFF)
+    made = np.where(exponent < -23, 0, np.ldexp(rounded.astype(np.float64), exponent - kept))
+    return np.where((size <= 3) | (exponent > 15), x, np.copysign(made, x)).astype(np.float32)
+
+
 @names_operator
-def encode(values: TensorLike, dtype: Any) -> np.ndarray:
+def encode(values: TensorLike, dtype: Any, *, hybrid: bool = False) -> np.ndarray:
     """The codes of the nearest values, as the operators round: halves go to the even code, and in hifloat8 away from
     zero. What is beyond the largest value becomes that, and NaN 0. To float8_e8m0fnu nothing is rounded, and NaN is FF.
 
     Args:
         values: float32, float16 or bfloat16. To 4 bits with an even last extent.
         dtype: as for decode().
+        hybrid: to hifloat8, the Ascend 950's rounding of this name, which depends on the last bits of a float32.
 
     >>> encode(np.array([448, -0.002, 1e9], np.float32), "mxfp8").tobytes().hex(" ")
     '7e 81 7e'
@@ -271,6 +285,10 @@ def encode(values: TensorLike, dtype: Any) -> np.ndarray:
     if not isinstance(array, np.ndarray) or NAMES.get(array.dtype) not in FLOATS:
         raise ArgumentTypeError(f"values: is {array.dtype}; expected {listed(FLOATS)}")
     x = to_float(array)
+    if hybrid:
+        if kind.kind != "TAPERED_FLOAT" or NAMES[array.dtype] == "float16":
+            raise ArgumentError(f"hybrid: is true; expected false for {kind.name} of {NAMES[array.dtype]}")
+        x = _hybrid(x)
     if kind.kind == "EXPONENT":
         mantissa, exponent = np.frexp(x)
         codes = np.where(np.isnan(x), 255, exponent + (kind.bias - 1))

@@ -245,6 +245,65 @@ def test_codes_and_values(dtype):
     assert mx.encode(np.array([0x3F80, 0xBF80], np.uint16), dtype).tolist() == mx.encode(f4([1, -1]), dtype).tolist()
 
 
+#: Of these values the codes of hifloat8 by both roundings, and two more that only differ in their last bits.
+HIFLOAT8 = f4([0, -0.0, 1, -1, 1.0625, 1.1875, 15, 16, 17, 18, 20, 22, 256, 320, 384, 448, 32768, 40960, 1e9, np.inf,
+               -np.inf, np.nan, 2**-15, 2**-16, 2**-22, 2**-23, 1.999 * 2**-24, -2**-23, .1, -.3, 3.3, 100])
+ROUND = "00 00 08 88 09 0A 2F 40 40 41 41 42 60 61 61 62 6E 6E 6E 6E EE 00 7E 07 01 01 00 81 52 B2 15 4A"
+HYBRID = "00 00 08 88 09 0A 2F 41 41 41 42 42 61 61 62 62 6E 6E 6E 6E EE 00 7F 7E 02 01 00 81 53 B2 15 4B"
+
+
+def test_roundings_of_hifloat8():
+    assert mx.encode(HIFLOAT8, "hifloat8").tobytes().hex(" ").upper() == ROUND
+    assert mx.encode(HIFLOAT8, "hifloat8", hybrid=True).tobytes().hex(" ").upper() == HYBRID
+    assert mx.encode(floats(np.array([0x34000001, 0x34003FFF])), 290, hybrid=True).tolist() == [1, 0]
+    assert mx.encode(np.array([0x4180], np.uint16), 290, hybrid=True).tolist() == [0x41]  # bfloat16, 16
+    for dtype, values in ("hifloat8", np.float16([1])), ("float8_e5m2", f4([1])):
+        with pytest.raises(ValueError, match=rf"\Ahybrid: is true; expected false for {dtype} of "):
+            mx.encode(values, dtype, hybrid=True)
+
+
+#: The largest value that a cast keeps, the next float32, what that and NaN become.
+ENDS = [("float8_e4m3fn", 464, 0x7F, 0x7F), ("float8_e5m2", np.nextafter(f4(61440), f4(0)), 0x7C, 0x7F),
+        ("hifloat8", np.nextafter(f4(40960), f4(0)), 0x6F, 0x80)]
+
+
+@pytest.mark.parametrize("dtype, most, infinity, nan", ENDS)
+def test_npu_dtype_cast(dtype, most, infinity, nan):
+    x, beyond = near_small_floats(dtype), np.nextafter(f4(most), f4(np.inf))
+    x = x[np.abs(x) <= f4(most)]
+    np.testing.assert_array_equal(npuquant.npu_dtype_cast(x, dtype), mx.encode(x, dtype))
+    wanted = [infinity, infinity | 0x80, infinity, infinity | 0x80, nan]
+    assert npuquant.npu_dtype_cast(f4([beyond, -beyond, np.inf, -np.inf, np.nan]), dtype).tolist() == wanted
+    codes = np.arange(256, dtype=np.uint8)
+    np.testing.assert_array_equal(npuquant.npu_dtype_cast(codes, np.float32, dtype), mx.decode(codes, dtype))
+    again = npuquant.npu_dtype_cast(npuquant.npu_dtype_cast(codes, "bfloat16", dtype), dtype)
+    at = np.isfinite(mx.decode(codes, dtype))
+    np.testing.assert_array_equal(again[at], codes[at])
+
+
+@pytest.mark.parametrize("dtype", ["float4_e2m1fn_x2", "float4_e1m2fn_x2"])
+def test_npu_dtype_cast_to_4_bits(dtype):
+    """By way of bfloat16: what is a little above a half is a half first."""
+    x = near_small_floats(dtype)
+    x = x[:len(x) // 2 * 2]
+    bits = x.view(np.uint32)
+    rounded = np.where(np.isnan(x), 0x7FC00000, bits + 0x7FFF + (bits >> 16 & 1) & 0xFFFF0000).astype(np.uint32)
+    np.testing.assert_array_equal(npuquant.npu_dtype_cast(x, dtype), mx.encode(rounded.view(f4), dtype))
+    half = f4(mx.decode(np.uint8([0x01]), dtype)[0] / 2)
+    assert npuquant.npu_dtype_cast(np.nextafter(f4([half, -half]), f4(9)), dtype).tolist() == [0x80]
+    assert mx.encode(np.nextafter(f4([half, -half]), f4(9)), dtype).tolist() == [0x81]
+
+
+def test_npu_dtype_cast_refuses():
+    for text, arguments in (
+            ("dtype: is int8; npuquant casts between", (f4([1]), "int8")),
+            ("input_dtype: is int32; npuquant casts between", (np.int32([1]), "float16")),
+            ("input: is int8; expected hifloat8 or uint8, as", (np.int8([1]), "float16", 290)),
+            (r"input: has the shape \[3\]; expected an even", (f4([1, 2, 3]), 296))):
+        with pytest.raises((ValueError, TypeError, NotImplementedError), match=rf"\A{text}"):
+            npuquant.npu_dtype_cast(*arguments)
+
+
 def test_conversions_that_are_refused():
     codes, coded = np.zeros(2, np.uint8), "float8_e4m3fn, float8_e5m2, hifloat8, .* or float8_e8m0fnu"
     for says, call, *arguments in (

@@ -21,7 +21,7 @@ from npuquant_facts.dtypes import TYPES
 from .._arguments import (_PRODUCTS_ON_DEVICE, ArgumentError, ArgumentTypeError, _ceiling, _check_product_types,
                           _dimensions, _expect, _of, _one_of, _shape, _shapes, _type_of, is_transposed, listed,
                           names_operator, shown)
-from .._serving import experts as _experts, grouped as _grouped, microscaling as _microscaling, moves as _moves
+from .._serving import casts as _casts, experts as _experts, grouped as _grouped, microscaling as _microscaling, moves as _moves
 from .._tensors import FLOAT4, FLOAT8, MX, codes_of, described, result_of, result_type
 from . import near as _near
 from .arguments import _name, _stored, QUANT_SCATTER, UNDEFINED, bound, quant_scatter_checks
@@ -486,6 +486,19 @@ def _anti_mx_quant(a: Any) -> Results:
     y = a.x.new_empty(TYPES[source].in_values(a.x.shape), dtype=_stored("dst_type", made))
     _shape("mxscale", a.mxscale, *_mx_scales(y, a.axis).shape)
     return y
+
+
+def _cast_values(a: Any) -> Results:
+    made, own = _casts.dtype_cast(a.self, a.dtype, a.input_dtype)[1], _type_of(a.self)
+    a.input, a.input_dtype = codes_of(a.self, own), own if own in FLOAT8 else a.input_dtype
+    del a.self
+    y: Any = _computed(_casts.npu_dtype_cast, a)
+    return y.view(_stored("dtype", made.type))
+
+
+@_row("npu_dtype_cast(Tensor self, int dtype, int? input_dtype=None) -> Tensor", values=_cast_values)
+def _dtype_cast(a: Any) -> Results:
+    return _empties(a.self, "dtype", [_casts.dtype_cast(a.self, a.dtype, a.input_dtype)[1]])[0]
 
 
 @_row("npu_kronecker_quant(Tensor x, Tensor kronecker_p1, Tensor kronecker_p2, float? clip_ratio=None,"

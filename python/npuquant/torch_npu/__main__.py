@@ -37,7 +37,7 @@ _CALLS = (
     (7, "npu_convert_weight_to_int4pack", ""), (7, "npu_moe_compute_expert_tokens", ""),
     (7, "npu_moe_init_routing", ""), (6, "npu_moe_token_permute", ""), (5, "npu_moe_token_unpermute", ""),
     (4, "npu_quantize", "integers, 8-bit floats"), (4, "npu_swiglu_mx_quant", ""), (3, "npu_trans_quant_param", ""),
-    (3, "npu_dynamic_block_mx_quant", ""), (2, "npu_dtype_cast", ""), (2, "npu_dequant_swiglu_clamp_quant", ""),
+    (3, "npu_dynamic_block_mx_quant", ""), (2, "npu_dtype_cast", "floating point"), (2, "npu_dequant_swiglu_clamp_quant", ""),
 )
 
 
