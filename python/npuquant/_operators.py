@@ -512,7 +512,7 @@ def dynamic_mx_quant(
     """Quantises to 8- and 4-bit floats in groups along an axis, with a power of two as the scale of each group.
 
     Microscaling (MX), as npu_dynamic_mx_quant of torch_npu on the Ascend 950. docs/operators/dynamic_mx_quant.md says
-    how the code S of a scale is found, and which options make the bits of other libraries::
+    how the code S of a scale is found. mx.options() gives the keywords that make the bits of other libraries::
 
         a = max(|input|)                  over the group
         S = from a                        by scale_alg

@@ -119,8 +119,8 @@ _SMALL = "codes differ with small_groups 1 where a is subnormal, and with 0 wher
 _NO_NAN = "codes of a group with S = FF are +0 here: float4_e2m1 has no NaN"
 _4_BITS = _SMALL, _NO_NAN
 _LESS = "S is 1 less here for a / 2^e in"
-_LAST, _OTHER = "float32, last axis", "float16; float32, another axis"
-_INFINITE = "float32, another axis: S is FF here from 7F7F8000 on"
+_LAST, _OTHER = "float32 along the last axis", "float16, or float32 along another axis"
+_INFINITE = "float32 along another axis: S is FF here from 7F7F8000 on"
 
 #: In their words a is the largest magnitude of a group, S the code of its scale, and e is at least -125. Of several for
 #: a name and a type, options() gives the first.

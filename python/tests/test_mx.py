@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """npuquant.mx: the conventions of others beside what the operator makes, and the conversions of codes."""
+import collections
 import re
 import sys
 import types
@@ -8,6 +9,7 @@ import numpy as np
 import npuquant
 import numpy_operators as expected
 import pytest
+import test_docs
 from npuquant import mx
 from npuquant_facts.dtypes import TYPES
 from numpy_operators import MX_TYPES, f4, rng
@@ -84,9 +86,9 @@ BELOW = {  # of the bits of a
 }
 NOT_NUMBERS = {  # FF on one side only
     "EVEN has S = FF from 1.75 * 2^127 on":
-        lambda bits, x: (bits >= 0x7F600000) & ((bits < 0x7F7F8000) | (x != "float32, another axis")),
-    "float32, another axis: S is FF here from 7F7F8000 on":
-        lambda bits, x: (bits >= 0x7F7F8000) & (x == "float32, another axis"),
+        lambda bits, x: (bits >= 0x7F600000) & ((bits < 0x7F7F8000) | (x != "float32 along another axis")),
+    "float32 along another axis: S is FF here from 7F7F8000 on":
+        lambda bits, x: (bits >= 0x7F7F8000) & (x == "float32 along another axis"),
 }
 INFINITE = "an infinity has S = FE there"
 #: What no maximum shows. The first two have tests of their own; the others say what other libraries do.
@@ -108,7 +110,7 @@ def stated(row, bits, x):
             part = 1 + (bits & 0x7FFFFF) / 2**23
             inside = (part >= float(low) if opens == "[" else part > float(low)) & (
                 part <= float(high) if closes == "]" else part < float(high))
-            less |= inside & (bits >> 23 >= 2) & (x in kinds.split("; "))
+            less |= inside & (bits >> 23 >= 2) & (x in kinds.split(", or "))
         elif text in BELOW:
             less |= BELOW[text](bits, x) & (not text.startswith("bfloat16") or x == "bfloat16")
         elif text in NOT_NUMBERS:
@@ -135,7 +137,7 @@ def test_options_give_the_bits_of_conventions(row, dtype):
     """Scales and codes, but for what the row says, and there as it says: of all bfloat16 and float16, and of many
     float32 along either axis."""
     for x, bits in (("bfloat16", BFLOAT16), ("float16", f4(FLOAT16).view(np.uint32).astype(np.int64)),
-                    ("float32, last axis", float32_maxima()), ("float32, another axis", float32_maxima())):
+                    ("float32 along the last axis", float32_maxima()), ("float32 along another axis", float32_maxima())):
         groups = groups_of(bits, x)
         if x.endswith("another axis"):
             y, mxscale = npuquant.dynamic_mx_quant(groups.T, axis=0, dst_type=dtype, **row.options)
@@ -200,6 +202,19 @@ def test_options():
     ):
         with pytest.raises(RuntimeError, match=rf"\A{re.escape(says)}.*\[options\]\Z"):
             mx.options(scale, dtype)
+
+
+def test_page():
+    """The page has the table: words of more than two rows are below it."""
+    counts = collections.Counter(text for row in mx.CONVENTIONS for text in row.but)
+    letters = dict(zip((text for text, count in counts.items() if count > 2), ("(a)", "(b)")))
+    rows = [[row.name, ", ".join(re.findall(r"e\dm\d(?:fn\b(?!_))?", " ".join(row.types))),
+             "none" if row.options is None else ", ".join(f"{name}={value}" for name, value in row.options.items()),
+             row.libraries, "; ".join(letters.get(text, text) for text in row.but)] for row in mx.CONVENTIONS]
+    page = test_docs.read(test_docs.DOCS, "microscaling.md")
+    table = page[page.index("| convention |"):]
+    assert table.split("\n\n")[0].splitlines()[2:] == [f"| {' | '.join(row)} |".replace("|  |", "| |") for row in rows]
+    assert table.split("\n\n")[2].splitlines() == [f"- {letter} {text}" for text, letter in letters.items()]
 
 
 @pytest.mark.parametrize("dtype", ["mxfp8", "mxfp8_e5m2", "mxfp4"])
