@@ -260,6 +260,7 @@ def test_memory_is_that_of_pytorch(name, values, keywords, of):
             assert all(one.is_inference() == own.is_inference() for one in results)
             # PyTorch itself resizes no memory that it has shared.
             for tensor in {one.data_ptr(): one.detach().as_subclass(torch.Tensor) for one in (*results, *arguments)}.values():
+                tensor = tensor.view(u1) if "float8" in str(tensor.dtype) else tensor  # PyTorch 2.6 pickles none
                 wanted = tensor.clone()
                 for copied in copy.deepcopy(tensor), pickle.loads(pickle.dumps(tensor)), tensor.pin_memory():
                     assert torch.equal(copied, wanted)
@@ -430,7 +431,8 @@ def test_operators_to_8_bit_floating_point_that_have_values():
 
 def assert_microscaled(name, values, keywords, *wanted, modes=("exact",)):
     """A quantiser's results, as PyTorch's type if it has the type, are these codes and scales in each mode."""
-    kind = {24: FLOAT8, 292: FLOAT8, FLOAT8: FLOAT8, 23: FLOAT8_E5M2, 291: FLOAT8_E5M2}.get(keywords.get("dst_type"))
+    kind = {24: FLOAT8, 292: FLOAT8, FLOAT8: FLOAT8, 23: FLOAT8_E5M2, 291: FLOAT8_E5M2,
+            FLOAT8_E5M2: FLOAT8_E5M2}.get(keywords.get("dst_type"))
     for mode in modes:
         stand_in.install(values=mode)
         for function in getattr(operators, name), getattr(stand_in, name), getattr(torch.ops.npu, name):
