@@ -538,6 +538,35 @@ def test_calls_of_microscaling_in_serving_code(keywords):
     assert_microscaled("npu_dynamic_mx_quant", [x], keywords, *wanted, modes=("exact", "zeros", "near"))
 
 
+@pytest.mark.parametrize("kind, options", [(FLOAT8 or 292, {}), (296, {"round_mode": "round"})], ids=["mxfp8", "mxfp4"])
+def test_linear_layers_with_weights_in_groups(kind, options):
+    """As serving stacks load and call them: scales of a checkpoint are padded and brought before the weight's rows. The
+    product has no values, and says so."""
+    n, k, m = 96, 160, 5
+    weight, x = torch.randn(n, k).bfloat16(), torch.randn(m, k).bfloat16()
+    codes, scale = stand_in.npu_dynamic_mx_quant(weight, dst_type=kind)
+    wanted = stand_in.npu_anti_mx_quant(codes, scale, src_type=kind, dst_type=torch.bfloat16)
+    of_file = scale.reshape(n, -1)[:, :k // 32]
+    scale = torch.nn.functional.pad(of_file, (0, 1)).reshape(n, 3, 2).transpose(0, 1).contiguous()
+    codes = codes.transpose(0, 1)
+    made = stand_in.npu_anti_mx_quant(codes.transpose(0, 1), scale.transpose(0, 1), src_type=kind, dst_type=15)
+    assert torch.equal(made, wanted) and (wanted.float() - weight.float()).abs().max() < 1
+    y, pertoken = stand_in.npu_dynamic_mx_quant(x, dst_type=kind, scale_alg=None, **options)
+    types = {"x1_dtype": kind, "x2_dtype": kind} if kind == 296 else {}
+
+    def product():
+        return stand_in.npu_quant_matmul(
+            y, codes, scale, scale_dtype=stand_in.float8_e8m0fnu, pertoken_scale=pertoken, group_sizes=[1, 1, 32],
+            pertoken_scale_dtype=stand_in.float8_e8m0fnu, output_dtype=torch.bfloat16, **types)
+
+    with pytest.raises(NotImplementedError, match="npu_quant_matmul with .*: npuquant knows the shapes and types of its"):
+        product()
+    stand_in.install(values="zeros")
+    with pytest.warns(UserWarning, match="npu_quant_matmul with .* returns zeros"):
+        assert described(product()) == [((m, n), torch.bfloat16)]
+    stand_in.install()
+
+
 def test_what_selects_values_that_are_not_known():
     for says, name, values, keywords in (
             (r"x\[0\] of float16", "npu_grouped_matmul", [[t(6, 8)], [t(3, 8, 5)]],
