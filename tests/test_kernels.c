@@ -416,12 +416,11 @@ static void draw_quantised(void)
 }
 
 /* One row in runs, which ends where its memory ends. The last run is often short. */
-static unsigned draw_runs(void)
+static unsigned draw_runs(size_t least)
 {
     npuq_block *b = &now.call.block;
-    const size_t most = NPUQ_LONGEST_RUN / NPUQ_LEAST_RUN;
-    const size_t leasts = test_one_in(2) ? 1 + test_below(most) : (size_t)1 << test_below(5);
-    const size_t run = NPUQ_LEAST_RUN * leasts;
+    const size_t most = NPUQ_LONGEST_RUN / least;
+    const size_t run = least * (test_one_in(2) ? 1 + test_below(most) : (size_t)1 << test_below(5));
 
     b->rows = 1;
     if (b->n == 0 || test_one_in(2)) {
@@ -441,7 +440,7 @@ static void draw_by_run(void)
 
     p->steps = NPUQ_BY_RUN;
     p->rounding = npuq_is_4_bit_float(now.call.id.y) ? (uint8_t)test_below(3) : 0;
-    p->run = draw_runs();
+    p->run = draw_runs(NPUQ_LEAST_RUN);
     draw_strides();
     draw_flip();
     const size_t runs = count_runs(p->run);
@@ -470,7 +469,7 @@ static void draw_column_magnitudes(void)
 
 static void draw_magnitudes(void)
 {
-    now.call.params.runs.run = draw_runs();
+    now.call.params.runs.run = draw_runs(NPUQ_LEAST_RUN);
     draw_strides();
     add_x(NULL, NULL, 0, 0);
     (void)add_lanes(SLOT(params.runs.largest), count_runs(now.call.params.runs.run), FLOATS);
@@ -556,13 +555,14 @@ static void draw_dequantised(void)
     const bool to_int8 = id.y == NPUQ_TYPE_INT8;
     const bool has_powers = npuq_is_small_float(id.x) && ordinary;
 
-    draw_strides();
     p->by_column = test_one_in(2);
+    p->run = npuq_is_small_float(id.x) && !p->by_column ? draw_runs(NPUQ_LEAST_SHIFTED) : 0;
+    draw_strides();
     now.in_place = from_int32 && id.y == NPUQ_TYPE_FLOAT32 && test_one_in(3);
     b->y_stride = now.in_place ? b->x_stride : b->y_stride;
     const bool as_words = now.backend->kernels->takes_any_columns && from_int32 && p->by_column &&
                           (to_int8 || id.y == NPUQ_TYPE_FLOAT16) && test_one_in(2);
-    const size_t count = p->by_column ? b->n : 1;
+    const size_t count = p->by_column ? b->n : p->run > 0 ? count_runs(p->run) : 1;
     const size_t x_row = npuq_count_bytes(npuq_word_of(id.x), b->n);
     float *scale = add_factors(SLOT(params.dequant.scale), count, ordinary);
     unsigned char *x = add_rows(SLOT(block.x), b->x_stride, x_row, INPUT);
@@ -1068,8 +1068,10 @@ static void check_scales(void *context, kernel_id id)
         call.block.n = COLUMNS;
         for (int exponent = -149; exponent < 128; exponent++) {
             const float one = ldexpf(exponent < 0 ? -1.0f : 1.0f, exponent);
+            const float same[] = {one, one, one, one};
 
-            call.params.dequant = (npuq_dequant_params){.scale = &one};
+            call.params.dequant =
+                (npuq_dequant_params){.scale = same, .run = npuq_is_small_float(id.x) ? COLUMNS / 4 : 0};
             kernel_same(b, call, got, expected, kernel_y_bytes(id, COLUMNS), (size_t)(exponent + 149));
         }
     }
@@ -1104,7 +1106,7 @@ static void check_least_results(void *context, kernel_id id)
             .params.dequant = {.scale = scale,
                                .offset = npuq_is_integer(id.x) && !from_int32 ? other : NULL,
                                .row_scale = from_int32 ? other : NULL,
-                               .by_column = from_int32}};
+                               .by_column = from_int32 || npuq_is_small_float(id.x)}};
 
         for (unsigned i = 0; i < COLUMNS; i++) {
             scale[i] = ldexpf(1.0f, exponent);

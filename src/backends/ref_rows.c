@@ -162,7 +162,10 @@ NOINLINE void find_magnitudes_ref(const npuq_block *b, npuq_ref_dtype x, float *
 
 NOINLINE void dequantise_ref(const npuq_block *b, npuq_ref_dtype x, npuq_ref_dtype y, const npuq_dequant_params *p)
 {
-    for (size_t r = 0; r < b->rows; r++) {
+    for (size_t i = 0; i < b->n && p->run > 0; i++) {
+        npuq_ref_store_float(b->y, y, i, npuq_ref_mul(npuq_ref_load(b->x, x, i), p->scale[i / p->run]));
+    }
+    for (size_t r = 0; r < b->rows && p->run == 0; r++) {
         npuq_ref_dequant_row(find_x_row(b, r), x, p->scale, p->offset, p->y_offset, p->by_column, p->x_bias,
                              p->row_scale ? p->row_scale + b->first_row + r : p->row_scales, p->row_scale ? 0 : 1,
                              p->bias, find_y_row(b, r), y, b->n);

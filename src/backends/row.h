@@ -86,13 +86,13 @@ typedef struct npuq_quant_params {
 enum { NPUQ_NO_SHIFT = 0x8000, NPUQ_ALL_SHIFTED = 0x7FFF, NPUQ_LEAST_SHIFTED = 32 };
 
 /* The one row of a block in runs: a multiple of NPUQ_LEAST_RUN columns each, but the last may be any shorter. */
-enum { NPUQ_LEAST_RUN = 16, NPUQ_LONGEST_RUN = 512, NPUQ_MOST_IN_RUNS = 1 << 24 };
+enum { NPUQ_LEAST_RUN = 16, NPUQ_LONGEST_RUN = 1024, NPUQ_MOST_IN_RUNS = 1 << 24 };
 
 /* To dequantise. What goes by column does so if by_column is set; else its first element serves all. Null means absent.
  * To floating point, each sum and product is rounded, from left to right, and the last to y's type; NaN is 0x7FC00000,
  * 0x7E00 or 0x7FC0:
  * - from int8 and int4: y = (x + offset[i]) * scale[i]
- * - from floats of 8 and 4 bits: y = x * scale[i]
+ * - from floats of 8 and 4 bits: y = x * scale[i], always by column, or one row in runs: x * scale[i / run]
  * - from int32: y = (x + x_bias[i]) * scale[i] * row_scale[r] + bias[i]
  * int32 to int8: q = round((x + x_bias[i]) * scale[i]), clamped to -256..255, 0 if NaN. Then y = q + y_offset[i],
  * clamped to -128..127, with y_offset in -256..255. A binary32 y may lie over its int32 x.
@@ -108,6 +108,7 @@ typedef struct npuq_dequant_params {
     const int32_t *y_offset; /* to floating point not read */
     const uint64_t *words;   /* always by column */
     bool by_column;          /* scale, offset and y_offset */
+    unsigned run;            /* columns of a run, a multiple of NPUQ_LEAST_SHIFTED; else 0 */
 } npuq_dequant_params;
 
 /* For ranges: widens hi[r] and lo[r] by the elements of row r, each times smooth[i] if smooth is not null. At first

@@ -111,6 +111,9 @@ NPUQ_CONTRACT bool npuq_is_valid_dequant(const npuq_block *b, npuq_type y, npuq_
     return npuq_is_valid_x(b, x) && npuq_is_valid_y(b, y) && npuq_is_array(p->scale) && (!p->words || are_words) &&
            npuq_is_aligned(p->offset, 4) && npuq_is_aligned(p->x_bias, 4) && npuq_is_aligned(p->row_scale, 4) &&
            npuq_is_aligned(p->bias, 4) && npuq_is_aligned(p->y_offset, 4) && npuq_is_aligned(p->row_scales, 4) &&
+           (npuq_is_small_float(x) ? p->by_column != (p->run > 0) : p->run == 0) &&
+           (p->run == 0 || (b->rows <= 1 && p->run % NPUQ_LEAST_SHIFTED == 0 && p->run <= NPUQ_LONGEST_RUN &&
+                            b->n <= NPUQ_MOST_IN_RUNS)) &&
            (has_offset || !p->offset) && (from_int32 || !p->x_bias) && !(p->row_scale && p->row_scales) &&
            ((from_int32 && y != NPUQ_TYPE_INT8) || (!p->row_scale && !p->row_scales && !p->bias));
 }

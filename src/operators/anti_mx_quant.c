@@ -71,12 +71,28 @@ static void dequantise_along_columns(const npuq_plan *plan, const npuq_tile *til
     npuq_visit_mx_groups(plan, tile, ((const own *)npuq_get_own(plan))->block, dequantise_group);
 }
 
-/* Scales of some groups of a row, for each column. */
+/* Some groups of a row. A kernel takes their scales, or if x or y is copied in parts, the scale of each column. */
 enum { LEAST_GROUP = 32, COLUMNS = 2048 };
+
+static void dequantise_groups(const npuq_plan *plan, const npuq_tile *tile, const float *of_groups, size_t block)
+{
+    const npuq_kernel_setup *setup = &plan->setup;
+
+    if (npuq_is_block(setup, tile)) {
+        const npuq_block row = npuq_make_block(setup, tile, true);
+
+        npuq_dequantise_kernel(setup->kernels, setup->types[Y], setup->types[X])(
+            &row, &(npuq_dequant_params){.scale = of_groups, .run = (unsigned)block});
+    } else {
+        _Alignas(64) float scales[COLUMNS + NPUQ_LANES];
+
+        setup->kernels->spread(of_groups, npuq_divide_up(tile->cols, block), block, scales);
+        dequantise_part(plan, tile, scales);
+    }
+}
 
 static void dequantise_along_rows(const npuq_plan *plan, const npuq_tile *tile)
 {
-    _Alignas(64) float scales[COLUMNS + NPUQ_LANES];
     float of_groups[COLUMNS / LEAST_GROUP];
     const size_t block = ((const own *)npuq_get_own(plan))->block;
     const size_t most = COLUMNS / block * block;
@@ -92,14 +108,13 @@ static void dequantise_along_rows(const npuq_plan *plan, const npuq_tile *tile)
             for (size_t i = 0; i < groups; i++) {
                 of_groups[i] = convert_code((uint8_t)*npuq_find_mx_code(plan, scale, row, col / block + i));
             }
-            plan->setup.kernels->spread(of_groups, groups, block, scales);
             for (int i = X; i <= Y; i++) {
                 const npuq_place *place = &tile->places[i];
 
                 part.places[i].data = place->data + (ptrdiff_t)row * place->row_stride +
                                       (ptrdiff_t)npuq_count_words(plan->setup.words[i], col) * place->col_stride;
             }
-            dequantise_part(plan, &part, scales);
+            dequantise_groups(plan, &part, of_groups, block);
         }
     }
 }

@@ -14,7 +14,8 @@ enum {
     ROW_SCALES = 16, /* row_scales */
     LOOKS_UP = 32,   /* instead: the results of all 16 integers are known */
     NORMAL = 64,     /* no result is NaN or subnormal */
-    WORDS = 128      /* words have the scales, and the offsets */
+    WORDS = 128,     /* words have the scales, and the offsets */
+    RUNS = 256       /* a scale for each run of columns */
 };
 
 typedef struct dequantise_spec {
@@ -40,6 +41,7 @@ typedef struct dequantise_parameters {
     bool never_nan; /* whether it is known that no result is NaN */
     vu results;     /* with LOOKS_UP */
     small_code code;
+    uint32_t inverse_run; /* see invert_run() */
 } dequantise_parameters;
 
 /* Takes a copy: clang forgets what is assumed of memory. */
@@ -61,7 +63,8 @@ INLINE dequantise_parameters NPUQ_OF_KIND(load)(const void *call, size_t row)
                                    .scale = chunk_set(*c->all->scale),
                                    .offset = chunk_set(c->all->offset ? *c->all->offset : 0.0f),
                                    .row_scale = chunk_set(c->all->row_scale ? c->all->row_scale[row] : 1.0f),
-                                   .code = npuq_is_small_float(c->k.x) ? find_code(c->x) : (small_code){0}};
+                                   .code = npuq_is_small_float(c->k.x) ? find_code(c->x) : (small_code){0},
+                                   .inverse_run = c->all->run > 0 ? invert_run(c->all->run) : 0};
 }
 
 /* Those of requant. */
@@ -77,8 +80,9 @@ INLINE unsigned find_form(dequantise_spec k, const npuq_dequant_params *p)
                          : k.y == NPUQ_TYPE_INT8  ? (const void *)p->y_offset
                                                   : p->row_scale;
 
-    return (p->by_column ? SCALES : 0u) | (second ? ROW_SCALE_OR_OFFSET : 0u) |
-           (may_have_words(k) && p->words ? WORDS : 0u) | (k.x == NPUQ_TYPE_INT32 && p->row_scales ? ROW_SCALES : 0u) |
+    return (p->by_column ? SCALES : 0u) | (npuq_is_small_float(k.x) && p->run > 0 ? RUNS : 0u) |
+           (second ? ROW_SCALE_OR_OFFSET : 0u) | (may_have_words(k) && p->words ? WORDS : 0u) |
+           (k.x == NPUQ_TYPE_INT32 && p->row_scales ? ROW_SCALES : 0u) |
            (k.x == NPUQ_TYPE_INT32 && p->x_bias ? X_BIAS : 0u) | (k.x == NPUQ_TYPE_INT32 && p->bias ? BIAS : 0u);
 }
 
@@ -86,6 +90,17 @@ INLINE unsigned find_form(dequantise_spec k, const npuq_dequant_params *p)
 INLINE bool may_look_up(dequantise_spec k)
 {
     return LOOKS_UP_I4 && k.x == NPUQ_TYPE_QUINT4X2 && (k.y == NPUQ_TYPE_FLOAT16 || k.y == NPUQ_TYPE_BFLOAT16);
+}
+
+/* Chunks begin where vectors of a row do: a vector is of one run. */
+INLINE vchunk load_scales_of_runs(const dequantise_parameters *p, size_t at, size_t n)
+{
+    vchunk t;
+
+    for (size_t i = 0; i < 4; i++) {
+        t.v[i] = v_set(p->all.scale[find_run(p->inverse_run, i * LANES < n ? at + i * LANES : at)]);
+    }
+    return t;
 }
 
 INLINE store_check dequantise_and_store(const dequantise_parameters *p, const char *x, char *y, size_t at, size_t n,
@@ -122,7 +137,10 @@ INLINE store_check dequantise_and_store(const dequantise_parameters *p, const ch
     if (by_word) {
         w = load_words(d->words + at, n, tail);
     }
-    t = chunk_mul(t, by_word ? w.scales : by_column ? load_parameters(d->scale + at, n, tail) : p->scale);
+    t = chunk_mul(t, by_word                    ? w.scales
+                     : by_column                ? load_parameters(d->scale + at, n, tail)
+                     : npuq_is_small_float(k.x) ? load_scales_of_runs(p, at, n)
+                                                : p->scale);
     if (k.y == NPUQ_TYPE_INT8 && k.form & ROW_SCALE_OR_OFFSET) {
         const ichunk offsets = by_word     ? w.offsets
                                : by_column ? load_integers(d->y_offset + at, n, tail)
@@ -225,7 +243,7 @@ INLINE size_t NPUQ_OF_KIND(run)(const dequantise_parameters *p, const rows *r, s
     }
     if (npuq_is_small_float(known.k.x)) {
         FORM(SCALES)
-        known.k.form = 0;
+        known.k.form = RUNS;
         return NPUQ_OF_KIND(run_chunks)(&known, r, count, at);
     }
     if (!AT_RUN_TIME) {
@@ -281,16 +299,24 @@ INLINE void dequantise_rows(const npuq_block *b, dequantise_call call)
         are_scales_normal(b, call)) {
         call.k.form |= NORMAL;
     }
+    const bool by_run = npuq_is_small_float(call.k.x) && call.k.form & RUNS;
+    /* A stream begins where a line of y does, and the last chunk may begin anywhere. */
+    const bool stream = b->hints.from_memory && (!by_run || (uintptr_t)b->y % LINE == 0);
+    const size_t rest = by_run ? b->n % LANES : 0;
     const bool fails = count > 0 && may_rule_out_nan(call.k) && !looks_up && !rule_out_nan(call.k, call.all);
     for (size_t i = 0; i < count; i++) {
-        const rows r = select_rows(b, i, &for_exact);
+        rows r = select_rows(b, i, &for_exact);
         dequantise_parameters p = NPUQ_OF_KIND(load)(&call, r.first);
 
         p.results = results;
+        r.n -= rest;
         if (in_place) { /* a strip that is stored cannot be computed again */
             NPUQ_OF_KIND(run_exact)(&p, &r, 1, 0, b->n);
         } else {
-            NPUQ_OF_KIND(run_rows)(&p, r, 1, b->hints.from_memory, fails, &d);
+            NPUQ_OF_KIND(run_rows)(&p, r, 1, stream, fails, &d);
+        }
+        if (rest > 0) {
+            NPUQ_OF_KIND(columns_exact)(&r, 1, r.n, rest);
         }
     }
 }

@@ -99,17 +99,6 @@ INLINE bool divides_by_inverse(const quantise_parameters *p)
     return FAST_DIVIDE && p->k.op == NPUQ_DIV && (npuq_is_integer(p->k.y) || (p->k.steps == NPUQ_BY_ROW && !p->adds));
 }
 
-/* Column i is of run (i * inverse >> 31) / NPUQ_LEAST_RUN: a product takes less time than a division. It is exact, as
- * NPUQ_MOST_IN_RUNS * NPUQ_LONGEST_RUN is less than 2^31 * NPUQ_LEAST_RUN. */
-INLINE uint32_t invert_run(unsigned run)
-{
-    const uint32_t units = run / NPUQ_LEAST_RUN;
-
-    return (((uint32_t)1 << 31) + units - 1) / units;
-}
-_Static_assert((uint64_t)NPUQ_MOST_IN_RUNS *NPUQ_LONGEST_RUN < (uint64_t)NPUQ_LEAST_RUN << 31,
-               "the run of a column is exact");
-
 INLINE bool may_flip(quantise_spec k)
 {
     return k.y == NPUQ_TYPE_INT8 && k.op == NPUQ_MUL;
@@ -167,14 +156,9 @@ INLINE size_t find_run_unit(size_t run)
     return run % CHUNK == 0 ? CHUNK : run % (CHUNK / 2) == 0 ? CHUNK / 2 : NPUQ_LEAST_RUN;
 }
 
-INLINE size_t find_run(const quantise_parameters *p, size_t at)
-{
-    return (at * (uint64_t)p->inverse_run >> 31) / NPUQ_LEAST_RUN;
-}
-
 INLINE float load_run_scale(const quantise_parameters *p, size_t at)
 {
-    return ((const float *)p->scales)[find_run(p, at)];
+    return ((const float *)p->scales)[find_run(p->inverse_run, at)];
 }
 
 /* The scales of a chunk, or of n columns of it: one for all, one for each half, or one for each vector. */
@@ -246,8 +230,8 @@ INLINE store_check shift_columns(const quantise_parameters *p, const rows *r, si
 {
     const uint16_t *shifts = p->shifts;
     const bool by_run = p->k.steps == NPUQ_BY_RUN;
-    const vh first = by_run ? h_set(shifts[find_run(p, at)]) : (vh)vector_at(shifts + at, 0);
-    const vh second = by_run ? h_set(shifts[find_run(p, at + CHUNK / 2)]) : (vh)vector_at(shifts + at, 1);
+    const vh first = by_run ? h_set(shifts[find_run(p->inverse_run, at)]) : (vh)vector_at(shifts + at, 0);
+    const vh second = by_run ? h_set(shifts[find_run(p->inverse_run, at + CHUNK / 2)]) : (vh)vector_at(shifts + at, 1);
     const bool has_4_bits = p->form.has_4_bits;
     const char *x = r->x + sizeof(uint16_t) * at;
     char *y = r->y + (at >> has_4_bits);

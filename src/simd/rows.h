@@ -17,6 +17,22 @@ typedef struct rows {
     const void *call; /* the kind's own: what its exact path knows of a kernel and its parameters */
 } rows;
 
+/* Column i is of run (i * inverse >> 31) / NPUQ_LEAST_RUN: a product takes less time than a division. It is exact, as
+ * NPUQ_MOST_IN_RUNS * NPUQ_LONGEST_RUN is less than 2^31 * NPUQ_LEAST_RUN. */
+INLINE uint32_t invert_run(unsigned run)
+{
+    const uint32_t units = run / NPUQ_LEAST_RUN;
+
+    return (((uint32_t)1 << 31) + units - 1) / units;
+}
+_Static_assert((uint64_t)NPUQ_MOST_IN_RUNS *NPUQ_LONGEST_RUN < (uint64_t)NPUQ_LEAST_RUN << 31,
+               "the run of a column is exact");
+
+INLINE size_t find_run(uint32_t inverse, size_t at)
+{
+    return (at * (uint64_t)inverse >> 31) / NPUQ_LEAST_RUN;
+}
+
 /* What the driver asks of a kind: constants of a kernel. */
 typedef struct traits {
     npuq_storage_word x;
