@@ -107,8 +107,8 @@ CALLS = [
     ("npu_swiglu_quant", [t(3, 16)], {"dst_type": 16, "quant_mode": 1}, [((3, 4), i1), ((3,), f)]),
     ("npu_swiglu_clip_quant", [t(3, 16, dtype=bf), torch.tensor([1, 2]), t(2, dtype=f)], {}, [((3, 8), i1), ((3,), f)]),
     ("npu_swiglu_mx_quant", [t(3, 512)], {}, [((3, 128), u1), ((3, 4, 2), u1)]),
-    ("npu_swiglu_mx_quant", [t(200, 8)], {"activate_dim": 0, "axis": 0, "dst_type": 290, "group_index": t(3, dtype=i8)},
-     [((100, 8), u1), ((4, 8, 2), u1)]),
+    ("npu_swiglu_mx_quant", [t(200, 8)], {"activate_dim": 0, "axis": 0, "dst_type": 292, "group_index": t(3, dtype=i8)},
+     [((100, 8), FLOAT8 or u1), ((4, 8, 2), u1)]),
     ("npu_dequant_swiglu_clamp_quant", [t(3, 16, dtype=i4)],
      {"weight_scale": t(16, dtype=f), "activation_scale": t(3, 1, dtype=f), "quant_mode": 1, "swiglu_mode": 1},
      [((3, 8), i1), ((3,), f)]),
@@ -739,8 +739,20 @@ NORM = [t(3, 8), t(3, 8), t(8)]
     ("x: is float16; expected bfloat16", "npu_swiglu_clip_quant", [t(3, 8), t(2, dtype=i8), t(2, dtype=f)], {}),
     (r"group_alpha: has the shape \[3\]; expected \[2\]", "npu_swiglu_clip_quant",
      [t(3, 8, dtype=bf), torch.tensor([1, 2]), t(3, dtype=f)], {}),
-    ("axis: is 2; x has 2 dimensions", "npu_swiglu_mx_quant", [t(3, 8)], {"axis": 2}),
-    ("swiglu_mode: is 2; expected 0 or 1", "npu_swiglu_mx_quant", [t(3, 8)], {"swiglu_mode": 2}),
+    ("axis: is 2; expected -1, -2, 1 or 0", "npu_swiglu_mx_quant", [t(3, 8)], {"axis": 2}),
+    ("activate_dim: is 0; expected -1, -2, 2 or 1", "npu_swiglu_mx_quant", [t(2, 3, 8)], {"activate_dim": 0}),
+    ("swiglu_mode: is 4; expected 0, 1, 2 or 3", "npu_swiglu_mx_quant", [t(3, 8)], {"swiglu_mode": 4}),
+    ("swiglu_mode: is 1; expected 0, as activate_dim is not the last", "npu_swiglu_mx_quant", [t(4, 8)],
+     {"swiglu_mode": 1, "activate_dim": -2}),
+    ("swiglu_mode: is 3; expected 0 or 1, as axis is not the last", "npu_swiglu_mx_quant", [t(4, 8)],
+     {"swiglu_mode": 3, "axis": 0}),
+    ("x: has 3 dimensions; expected 2", "npu_swiglu_mx_quant", [t(2, 3, 8)],
+     {"axis": -2, "group_index": torch.tensor([3])}),
+    ("group_index: is int32; expected int64", "npu_swiglu_mx_quant", [t(3, 8)], {"group_index": t(1, dtype=i4)}),
+    ("dst_type: is torch_npu.hifloat8", "npu_swiglu_mx_quant", [t(3, 8)], {"dst_type": 290}),
+    ("x: is float32; expected float16 or bfloat16", "npu_rms_norm_dynamic_mx_quant", [t(3, 8, dtype=f), t(8)], {}),
+    ("x2: is bfloat16; expected float16, as x1 is", "npu_add_rms_norm_dynamic_mx_quant",
+     [t(3, 8), t(3, 8, dtype=bf), t(8)], {}),
     ("quant_mode: is 2; expected 0 or 1", "npu_swiglu_quant", [t(3, 8)], {"quant_mode": 2}),
     (r"smooth_scales: has the shape \[2, 8\]; expected \[2, 4\] or \[2\]", "npu_swiglu_quant", [t(3, 8)],
      {"smooth_scales": t(2, 8, dtype=f), "group_index": t(2, dtype=i4), "quant_mode": 1}),
@@ -805,7 +817,7 @@ def test_groups_are_looked_at(says, values, kind):
 def test_types_that_pytorch_lacks():
     assert stand_in.npu_dynamic_mx_quant(t(3, 32, dtype=h).to("meta"), dst_type=292)[0].dtype == FLOAT8 or u1
     with pytest.raises(NotImplementedError, match="^dst_type: is float6_e3m2, which PyTorch .* does not have"):
-        stand_in.npu_swiglu_mx_quant(t(3, 32, dtype=h).to("meta"), dst_type=294)
+        stand_in.npu_gelu_quant(t(3, 32, dtype=h).to("meta"), dst_type=294)
 
 
 def test_modes_that_are_not_known():

@@ -18,6 +18,12 @@ from npuquant._torch import declared as _declared, near as _near  # noqa: E402
 
 f, h, bf, i1, i4 = torch.float32, torch.float16, torch.bfloat16, torch.int8, torch.int32
 TYPES = pytest.mark.parametrize("dtype", [f, h, bf], ids=["float32", "float16", "bfloat16"])
+HALVES = pytest.mark.parametrize("dtype", [h, bf], ids=["float16", "bfloat16"])
+#: Options of microscaling: dst_type, its name, scale_alg and round_mode.
+MX = pytest.mark.parametrize("options", [
+    (292, "float8_e4m3fn", 0, "rint"), (24, "float8_e4m3fn", 1, "rint"), (23, "float8_e5m2", 0, "rint"),
+    (291, "float8_e5m2", 1, "rint"), (296, "float4_e2m1fn_x2", 0, "rint"), (296, "float4_e2m1fn_x2", 0, "floor"),
+    (297, "float4_e1m2fn_x2", 0, "round")], ids=lambda options: f"{options[1]}-{options[2]}-{options[3]}")
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +63,23 @@ def assert_rows(y, scale, v, rule):
     """A tail of dynamic quantisation: codes and scales are those of v, by the rule."""
     for made, expected in zip((y, scale), npuquant.row_quant(v, rule)):
         assert_same(made, expected)
+
+
+def keywords_of(options):
+    return dict(zip(("dst_type", "scale_alg", "round_mode"), (options[0], *options[2:])))
+
+
+def microscaled(v, dtype, options, small_groups, axis=-1):
+    """The codes and scales of v, which is rounded to dtype first."""
+    x = numpy_operators.round_to(v.numpy(), str(dtype)[len("torch."):])
+    _, name, algorithm, rounding = options
+    return numpy_operators.dynamic_mx_quant(x, axis, 32, numpy_operators.ROUNDINGS.index(rounding), algorithm,
+                                            small_groups, 0, 0, 0, name)
+
+
+def assert_codes(made, wanted):
+    assert made.dtype == torch.uint8 or "float8" in str(made.dtype)
+    assert_same(made.view(torch.uint8), wanted)
 
 
 def quantised(v, scales=torch.ones(1), zeros=None, divide=False):
@@ -134,25 +157,102 @@ def test_rounding():
     assert_same(_near._rounded(v), quantised(v))
 
 
-PARTS = {0: lambda x, left: np.split(x, 2, -1)[::1 if left else -1], 1: lambda x, left: (x[:, ::2], x[:, 1::2]),
-         2: lambda x, left: np.split(x, 2, -1)[::1 if left else -1]}
+PARTS = {mode: lambda x, left: np.split(x, 2, -1)[::1 if left else -1] for mode in (0, 2, 3)}
+PARTS[1] = lambda x, left: (x[:, ::2], x[:, 1::2])
 
 
-@pytest.mark.parametrize("mode", [0, 1, 2])
+GATE = {"clamp_limit": 3.0, "glu_alpha": 1.5, "glu_bias": 0.75}
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2, 3])
 @pytest.mark.parametrize("left", [False, True])
-def test_modes_of_dequant_swiglu_quant(random, mode, left):
-    """The scale of a dynamic call shows the function: it is the largest number of the row, divided by 127."""
-    x, limit, alpha, bias = random(6, 16, dtype=bf, low=-9, high=9), 3.0, 1.5, 0.75
+def test_modes_of_gates(random, mode, left):
+    """The scale of a dynamic call shows the function: it is the largest number of the row, divided by 127. Codes of
+    microscaling have three bits behind the first one, or are below 2^-15 of the largest."""
+    x, (limit, alpha, bias) = random(6, 128, dtype=bf, low=-9, high=9), GATE.values()
     gate, other = PARTS[mode](exact(x), left)
     if mode == 0:
         v = silu(gate) * other
+    elif mode == 3:
+        v = np.minimum(silu(gate), limit) * np.clip(other, -limit, limit)
     else:
         gate = np.minimum(gate, limit)
         v = gate / (1 + np.exp(-alpha * gate)) * (np.clip(other, -limit, limit) + bias)
-    y, scale = stand_in.npu_dequant_swiglu_quant(x, activate_left=left, quant_mode=1, swiglu_mode=mode,
-                                                 clamp_limit=limit, glu_alpha=alpha, glu_bias=bias)
-    assert_near(scale, np.abs(v).max(-1) / 127, f)
-    assert np.abs(y.numpy() - v / exact(scale)[:, None]).max() < 0.5 + 1e-3
+    options = {"activate_left": left, "swiglu_mode": mode, **GATE}
+    if mode < 3:
+        y, scale = stand_in.npu_dequant_swiglu_quant(x, quant_mode=1, **options)
+        assert_near(scale, np.abs(v).max(-1) / 127, f)
+        assert np.abs(y.numpy() - v / exact(scale)[:, None]).max() < 0.5 + 1e-3
+    back = stand_in.npu_anti_mx_quant(*stand_in.npu_swiglu_mx_quant(x, dst_type=292, scale_alg=1, **options))
+    assert (np.abs(exact(back) - v) < 0.07 * np.abs(v) + np.abs(v).max() * 2**-15).all()
+
+
+def gated_along(random, shape, dtype, left, dim):
+    """x, and what is gated as float32, which is about 2^-126 in some columns."""
+    times = 2 if dim in (-1, 1) else 1
+    small = torch.where(random(shape[-1] // times, low=0, high=1) < 0.3, 2.0**-63, 1.0).repeat(times)
+    x = (random(*shape) * small).to(dtype)
+    halves = x.float().chunk(2, dim)
+    return x, stand_in.npu_swiglu(torch.cat(halves if left else halves[::-1], dim), dim)
+
+
+@HALVES
+@MX
+@pytest.mark.parametrize("left, dim, axis", [(False, -1, -1), (True, 1, -2), (True, -2, 1), (False, 0, 0)])
+def test_swiglu_mx_quant(random, dtype, options, left, dim, axis):
+    """Small groups have rule E."""
+    x, v = gated_along(random, (70, 140), dtype, left, dim)
+    made = stand_in.npu_swiglu_mx_quant(x, activate_left=left, activate_dim=dim, axis=axis, **keywords_of(options))
+    for one, wanted in zip(made, microscaled(v, dtype, options, 1, axis)):
+        assert_codes(one, wanted)
+
+
+def test_swiglu_mx_quant_of_three_dimensions(random):
+    x = random(2, 40, 128, dtype=bf)
+    for axis in -1, -2:
+        made = stand_in.npu_swiglu_mx_quant(x, activate_left=True, axis=axis)
+        for one, wanted in zip(made, microscaled(gated(x, True), bf, (296, "float4_e2m1fn_x2", 0, "rint"), 1, axis)):
+            assert_codes(one, wanted)
+
+
+SIZES = pytest.mark.parametrize("sizes", [[3, 0, 100, 40], [64, 65, 1], [0, 0], [150]])
+
+
+@MX
+@SIZES
+def test_groups_of_swiglu_mx_quant(random, options, sizes):
+    """Along the columns the scales of a group begin behind those of the one before. The rest of y and of the scales is
+    not written."""
+    x, v = gated_along(random, (150, 16), bf, False, -1)
+    count, keywords = sum(sizes), {"group_index": torch.tensor(sizes), **keywords_of(options)}
+    wanted, scales = [], []
+    for part in v[:count].split(sizes):
+        if len(part):
+            for one, into in zip(microscaled(part, bf, options, 1, 0), (wanted, scales)):
+                into.extend(one)
+    for axis in -2, -1:
+        if axis == -1:
+            wanted, scales = microscaled(v[:count], bf, options, 1) if count else ([], [])
+        stand_in.install(values="near", unset="nan")
+        y, mxscale = stand_in.npu_swiglu_mx_quant(x, axis=axis, **keywords)
+        assert len(y) == 150 and len(mxscale) == (150 if axis == -1 else 150 // 64 + len(sizes))
+        for one, written in (y, wanted), (mxscale, scales):
+            if len(written):
+                assert_codes(one[:len(written)], np.array(written))
+            assert (one[len(written):].view(torch.uint8) == 0xFF).all()
+            unset = stand_in.unset(one)
+            assert not unset[:len(written)].any() and unset[len(written):].all()
+
+
+def test_groups_of_three_dimensions(random):
+    """Rows are counted through all dimensions."""
+    x = random(3, 5, 128, dtype=bf)
+    y, mxscale = stand_in.npu_swiglu_mx_quant(x, group_index=torch.tensor([2, 5]), dst_type=292)
+    wanted, scales = stand_in.npu_swiglu_mx_quant(x.reshape(15, 128), dst_type=292)
+    for made, whole in (y, wanted), (mxscale, scales):
+        flat = made.view(torch.uint8).flatten(0, 1)
+        assert torch.equal(flat[:7], whole.view(torch.uint8)[:7]) and not flat[7:].any()
+        assert stand_in.unset(made).flatten(0, 1)[:, 0].reshape(15, -1)[:, 0].tolist() == [False] * 7 + [True] * 8
 
 
 @pytest.mark.parametrize("bias_type, pairs", [(None, False), (None, True), (i4, False), (f, False)])
@@ -261,6 +361,27 @@ def test_add_rms_norm_dynamic_quant(random, dtype, mask):
     assert_rows(y, scale, normed(x1.float() + x2.float(), gamma), "add_rms_norm")
 
 
+@HALVES
+@MX
+def test_rms_norm_dynamic_mx_quant(random, dtype, options):
+    """Small groups have rule S."""
+    x1, x2, beta = random(2, 3, 96, dtype=dtype), random(2, 3, 96, dtype=dtype), random(96)
+    small = torch.tensor([2.0**-122, 1, 2.0**-127]).repeat_interleave(32)  # a factor of each group
+    gamma, beta, keywords = random(96) * small, random(96) * small, keywords_of(options)
+    for bias in None, beta:
+        y, mxscale, rstd = stand_in.npu_rms_norm_dynamic_mx_quant(x1, gamma, beta=bias, **keywords)
+        v = normed(x1, gamma, bias)
+        for one, wanted in zip((y, mxscale), microscaled(v, dtype, options, 0)):
+            assert_codes(one, wanted)
+        assert_same(rstd, stand_in.npu_rms_norm(x1.float(), gamma)[1])
+        y, x, mxscale, rstd = stand_in.npu_add_rms_norm_dynamic_mx_quant(x1, x2, gamma, beta=bias, **keywords)
+        added = x1.float() + x2.float()
+        for one, wanted in zip((y, mxscale), microscaled(normed(added, gamma, bias), dtype, options, 0)):
+            assert_codes(one, wanted)
+        assert_same(rstd, stand_in.npu_rms_norm(added, gamma)[1])
+        assert_same(x.float(), added.to(dtype).float())
+
+
 # ---- mixtures of experts ---------------------------------------------------------------------------------------------
 
 
@@ -340,6 +461,8 @@ def test_empty():
     for name, values, shapes in (
             ("npu_swiglu_quant", [x], [(0, 4), (0,)]), ("npu_dequant_swiglu_quant", [x.half()], [(0, 4), (0,)]),
             ("npu_rms_norm", [x, gamma], [(0, 8), (0, 1)]),
+            ("npu_swiglu_mx_quant", [x.half()], [(0, 2), (0, 1, 2)]),
+            ("npu_rms_norm_dynamic_mx_quant", [x.half(), gamma], [(0, 4), (0, 1, 2), (0, 1)]),
             ("npu_add_rms_norm_dynamic_quant", [x, x, gamma], [(0, 8), (), (0, 8), (0,), ()]),
             ("npu_moe_gating_top_k_softmax", [x, None, 3], [(0, 3)] * 3),
             ("npu_moe_gating_top_k", [x, 3], [(0, 3), (0, 3), (0, 8)])):
@@ -359,6 +482,8 @@ def test_empty():
      {"dst_dtype": 16}),
     ("y_dtype: is 'quint4x2'", "npu_add_rms_norm_dynamic_quant", [*[torch.ones(3, 8)] * 2, torch.ones(8)],
      {"y_dtype": 16}),
+    ("group_mode: is 1", "npu_swiglu_mx_quant", [torch.ones(3, 16, dtype=h)],
+     {"group_mode": 1, "group_index": torch.tensor([3])}),
     ("input_ids: is given", "npu_moe_gating_top_k", [torch.ones(3, 8), 2],
      {"input_ids": torch.zeros(3, dtype=i4), "tid2eid": torch.zeros(4, 2, dtype=i4)}),
 ])
@@ -555,7 +680,8 @@ def test_every_operator():
     assert {name for name, row in _declared.ROWS.items() if row.near} == {
         "npu_swiglu", "npu_dequant_swiglu_quant", "npu_swiglu_quant", "npu_gelu", "npu_rms_norm", "npu_add_rms_norm",
         "npu_rms_norm_quant", "npu_add_rms_norm_quant", "npu_add_rms_norm_dynamic_quant",
-        "npu_moe_gating_top_k_softmax", "npu_moe_gating_top_k"}
+        "npu_moe_gating_top_k_softmax", "npu_moe_gating_top_k", "npu_swiglu_mx_quant", "npu_rms_norm_dynamic_mx_quant",
+        "npu_add_rms_norm_dynamic_mx_quant"}
     assert all(row.values is None for row in _declared.ROWS.values() if row.near)
 
 

@@ -103,6 +103,21 @@ def _mx_scales(x: Tensor, axis: int = -1, block: int = 32) -> Tensor:
     return x.new_empty(shape, dtype=torch.uint8)
 
 
+def _mx_name(a: Any) -> str:
+    return result_of("dynamic_mx_quant", "dst_type", a.dst_type).name
+
+
+def _mx_codes(x: Tensor, a: Any) -> Tensor:
+    """What microscaling makes of x."""
+    return _quantised(x, x.shape, "dst_type", 256 + TYPES[_mx_name(a)].number)
+
+
+def _mx_halves(name: str, x: Tensor, *dimensions: int) -> None:
+    """What relatives of dynamic_mx_quant() take."""
+    _of(name, x, "float16", "bfloat16")
+    _dimensions(name, x, *dimensions)
+
+
 def _rows_of(x: Tensor) -> Tuple[int, ...]:
     return tuple(x.shape[:-1])
 
@@ -211,18 +226,28 @@ def _swiglu_clip_quant(a: Any) -> Results:
 @_row("npu_swiglu_mx_quant(Tensor x, *, Tensor? group_index=None, int activate_dim=-1, bool activate_left=False,"
       " int swiglu_mode=0, float clamp_limit=7.0, float glu_alpha=1.702, float glu_bias=1.0, int group_mode=0,"
       " int axis=-1, int dst_type=296, str round_mode=\"rint\", int scale_alg=0, float max_dtype_value=0)"
-      " -> (Tensor, Tensor)")
+      " -> (Tensor, Tensor)", near=_near.swiglu_mx_quant)
 def _swiglu_mx_quant(a: Any) -> Results:
-    _check_gate(a, 0, 1)
-    half, count = _halved(a.x, a.activate_dim, "x"), a.x.dim()
-    _expect(-count <= a.axis < count, "axis", f"is {a.axis}; x has {count} dimensions")
-    axis = a.axis % count
-    scales = [*half, 2]
-    if a.group_index is None or axis == count - 1:
-        scales[axis] = _ceiling(half[axis], 64)
-    else:  # each group begins a block
-        scales[axis] = half[axis] // 64 + a.group_index.shape[0]
-    return _quantised(a.x, half, "dst_type", a.dst_type), a.x.new_empty(scales, dtype=torch.uint8)
+    """A later torch_npu has swiglu_mode 2 and 3, along the last axis."""
+    _check_gate(a, 0, 1, 2, 3)
+    _mx_halves("x", a.x, 2, 7)
+    count = a.x.dim()
+    for name, dim in ("activate_dim", a.activate_dim), ("axis", a.axis):
+        _one_of(name, dim, -1, -2, count - 1, count - 2)
+    half, last = a.x.new_empty(_halved(a.x, a.activate_dim, "x")), a.axis % count == count - 1
+    _expect(a.swiglu_mode == 0 or a.activate_dim % count == count - 1, "swiglu_mode",
+            f"is {a.swiglu_mode}; expected 0, as activate_dim is not the last")
+    _expect(a.swiglu_mode < 2 or last, "swiglu_mode", f"is {a.swiglu_mode}; expected 0 or 1, as axis is not the last")
+    scales = _mx_scales(half, a.axis)
+    if a.group_index is not None:
+        _of("group_index", a.group_index, "int64")
+        _shapes("group_index", a.group_index, [None], why=_GROUP)
+        _check_groups(a.group_index, half, True)
+        if not last or a.activate_dim % count != count - 1:
+            _dimensions("x", a.x, 2, 2)
+        if not last:  # each group begins a block
+            scales = scales.new_empty((half.shape[0] // 64 + len(a.group_index), *scales.shape[1:]))
+    return _mx_codes(half, a), scales
 
 
 _DEQUANT_SWIGLU = (
@@ -372,35 +397,31 @@ def _add_rms_norm_dynamic_rules(a: Any) -> None:
         _of(name, getattr(a, name), _type_of(a.x1))
 
 
-@_row("npu_rms_norm_dynamic_mx_quant(Tensor x, Tensor gamma, *, Tensor? beta=None, float epsilon=1e-06,"
-      " int scale_alg=0, str round_mode=\"rint\", int dst_type=296) -> (Tensor, Tensor, Tensor)")
-def _rms_norm_dynamic_mx_quant(a: Any) -> Results:
+def _mx_of_norm(name: str, x: Tensor, a: Any) -> Sequence[Tensor]:
     _one_of("scale_alg", a.scale_alg, 0, 1)
-    _norm(a.x, a.gamma, ("beta", a.beta))
-    return _quantised(a.x, a.x.shape, "dst_type", a.dst_type), _mx_scales(a.x), _rstd(a.x, a.gamma)
+    _mx_halves(name, x, 1, 7)
+    _norm(x, a.gamma, ("beta", a.beta))
+    return _mx_codes(x, a), _mx_scales(x), _rstd(x, a.gamma)
+
+
+@_row("npu_rms_norm_dynamic_mx_quant(Tensor x, Tensor gamma, *, Tensor? beta=None, float epsilon=1e-06,"
+      " int scale_alg=0, str round_mode=\"rint\", int dst_type=296) -> (Tensor, Tensor, Tensor)",
+      near=_near.rms_norm_dynamic_mx_quant)
+def _rms_norm_dynamic_mx_quant(a: Any) -> Results:
+    return _mx_of_norm("x", a.x, a)
 
 
 @_row("npu_add_rms_norm_dynamic_mx_quant(Tensor x1, Tensor x2, Tensor gamma, *, Tensor? beta=None,"
       " float epsilon=1e-06, int scale_alg=0, str round_mode=\"rint\", int dst_type=296)"
-      " -> (Tensor, Tensor, Tensor, Tensor)")
+      " -> (Tensor, Tensor, Tensor, Tensor)", near=_near.add_rms_norm_dynamic_mx_quant)
 def _add_rms_norm_dynamic_mx_quant(a: Any) -> Results:
-    _one_of("scale_alg", a.scale_alg, 0, 1)
+    _of("x2", a.x2, _type_of(a.x1), why=", as x1 is")
     _shape("x2", a.x2, *a.x1.shape)
-    _norm(a.x1, a.gamma, ("beta", a.beta))
-    return (_quantised(a.x1, a.x1.shape, "dst_type", a.dst_type), torch.empty_like(a.x1), _mx_scales(a.x1),
-            _rstd(a.x1, a.gamma))
+    y, *others = _mx_of_norm("x1", a.x1, a)
+    return (y, torch.empty_like(a.x1), *others)
 
 
 # ---- quantisation ----------------------------------------------------------------------------------------------------
-
-
-def _mx_name(a: Any) -> str:
-    return result_of("dynamic_mx_quant", "dst_type", a.dst_type).name
-
-
-def _mx_codes(x: Tensor, a: Any) -> Tensor:
-    """What microscaling makes of x."""
-    return _quantised(x, x.shape, "dst_type", 256 + TYPES[_mx_name(a)].number)
 
 
 def _mx_computed(function: Callable[..., Any], *codes: int) -> Callable[[Any], Results]:
@@ -425,12 +446,6 @@ def _dynamic_mx_quant(a: Any) -> Results:
             f"is {a.block_size}; expected a multiple of 32, at most 1024")
     _one_of("scale_alg", a.scale_alg, 0, 1, 2)
     return _mx_codes(a.input, a), _mx_scales(a.input, a.axis, a.block_size)
-
-
-def _mx_halves(name: str, x: Tensor, *dimensions: int) -> None:
-    """What relatives of dynamic_mx_quant() take."""
-    _of(name, x, "float16", "bfloat16")
-    _dimensions(name, x, *dimensions)
 
 
 @_row("npu_dynamic_mx_quant_with_dual_axis(Tensor input, *, str round_mode=\"rint\", int dst_type=296, int scale_alg=0,"

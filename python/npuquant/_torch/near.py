@@ -6,8 +6,8 @@ or the norm, is float32. What follows is the device's to the bit: one rounding t
 quantisation. A function returns which rows of each result the device leaves unset, if there are any.
 
 Sources: docs/zh/custom_APIs/torch_npu and test/test_custom_ops of Ascend/op-plugin (2026-08-21, 517f2e7d), and the
-kernels of the series A2 in cann/ops-nn (2026-08-22, e5c3fa93) and cann/ops-transformer (2025-11-15, c29bc106). A
-function names what only the kernel says.
+kernels of the series A2 in cann/ops-nn (2026-08-22, e5c3fa93) and cann/ops-transformer (2025-11-15, c29bc106), of the
+Ascend 950 where there is microscaling. A function names what only the kernel says.
 """
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ import sys
 from multiprocessing.util import Finalize
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import gelu as _gelu
 from torch.nn.functional import silu as _silu
 
-from .._arguments import listed
+from .._arguments import _ceiling, _type_of, listed
 from .._operators import row_quant
+from .._serving.microscaling import dynamic_mx_quant
 from .._serving.unset import mark
+from .._tensors import codes_of
 from .arguments import _name
 from .chosen import chosen
 from .tensors import array_of
@@ -48,7 +51,7 @@ def computed(name: str, near: Callable[..., Optional[Unset]], a: Any, made: Any)
     with torch.no_grad():
         unset = near(a, *results) or [False] * len(results)
     for one, rows in zip(results, unset):
-        mark(array_of(one), rows, one)
+        mark(array_of(codes_of(one, _type_of(one))), rows, one, nan=0xFF)
     frame: Any = sys._getframe()
     while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _BETWEEN:
         frame = frame.f_back
@@ -120,6 +123,20 @@ def _quantise_rows(v: Tensor, rule: str, y: Tensor, scale: Tensor) -> None:
         into.copy_(torch.from_numpy(array).reshape(into.shape))
 
 
+def _write_codes(array: np.ndarray, into: Tensor) -> None:
+    into.view(torch.uint8).copy_(torch.from_numpy(array).reshape(into.shape))
+
+
+def _microscale(v: Tensor, a: Any, y: Tensor, mxscale: Tensor, **options: Any) -> None:
+    for into, array in zip((y, mxscale), dynamic_mx_quant(array_of(v), dst_type=a.dst_type, **options)):
+        _write_codes(array, into)
+
+
+def _behind(count: int, rows: int, *shape: int) -> Tensor:
+    """Which rows are behind those that are computed."""
+    return (torch.arange(rows) >= count).reshape(shape or (rows,))
+
+
 def groups_of(groups: Tensor, ends: bool = False) -> Tuple[Tensor, Tensor]:
     """The experts of groups of rows, and the sizes of these groups.
 
@@ -149,6 +166,21 @@ def gelu(a: Any, y: Tensor) -> None:
 def swiglu(a: Any, y: Tensor) -> None:
     first, second = a.self.float().chunk(2, a.dim)
     y.copy_(_silu(first) * second)
+
+
+def _gated(v: Tensor, a: Any, dim: int = -1) -> Tensor:
+    if a.swiglu_mode == 1:
+        gate, other = v[..., ::2], v[..., 1::2]
+    else:
+        halves = v.chunk(2, dim)
+        gate, other = halves[not a.activate_left], halves[a.activate_left]
+    if a.swiglu_mode == 0:
+        return _silu(gate) * other
+    other = other.clamp(-a.clamp_limit, a.clamp_limit)
+    if a.swiglu_mode == 3:
+        return _silu(gate).clamp(max=a.clamp_limit) * other
+    gate = gate.clamp(max=a.clamp_limit)
+    return gate * torch.sigmoid(a.glu_alpha * gate) * (other + a.glu_bias)
 
 
 def swiglu_quant(a: Any, y: Tensor, scale: Tensor) -> None:
@@ -182,7 +214,7 @@ def dequant_swiglu_quant(a: Any, y: Tensor, scale: Tensor) -> Unset:
         _only("activate_dim", a.activate_dim, None, -1, a.x.dim() - 1)
     experts = _experts(a.group_index, a.x.shape[:-1].numel())
     count, groups = len(experts), 1 if a.group_index is None else len(a.group_index)
-    behind = (torch.arange(a.x.shape[:-1].numel()) >= count).reshape(y.shape[:-1])
+    behind = _behind(count, a.x.shape[:-1].numel(), *y.shape[:-1])
 
     def of_rows(tensor: Tensor) -> Tensor:
         return tensor.reshape(groups, -1)[experts]
@@ -196,18 +228,7 @@ def dequant_swiglu_quant(a: Any, y: Tensor, scale: Tensor) -> Unset:
             v = v * a.activation_scale.reshape(-1, 1)[:count]
         if a.bias is not None and a.bias.dtype != torch.int32:
             v = v + of_rows(a.bias).float()
-    v = v.float()
-    if a.swiglu_mode == 1:
-        gate, other = v[:, ::2], v[:, 1::2]
-    else:
-        halves = v.chunk(2, -1)
-        gate, other = halves[not a.activate_left], halves[a.activate_left]
-    if a.swiglu_mode == 0:
-        v = _silu(gate) * other
-    else:
-        gate = gate.clamp(max=a.clamp_limit)
-        other = other.clamp(-a.clamp_limit, a.clamp_limit) + a.glu_bias
-        v = gate * torch.sigmoid(a.glu_alpha * gate) * other
+    v = _gated(v.float(), a)
     y, scale = y.flatten(0, -2)[:count], scale.flatten()[:count]
     if a.quant_mode == 1:
         _quantise_rows(v if a.quant_scale is None else v * of_rows(a.quant_scale).float(), "dequant_swiglu", y, scale)
@@ -219,6 +240,28 @@ def dequant_swiglu_quant(a: Any, y: Tensor, scale: Tensor) -> Unset:
             v = v + of_rows(a.quant_offset).float()
     y.copy_(_rounded(v))
     return behind, True
+
+
+def swiglu_mx_quant(a: Any, y: Tensor, mxscale: Tensor) -> Optional[Unset]:
+    """The kernel takes the sizes of groups, whatever group_mode is. Along the columns, the scales of a group begin right
+    behind those of the group before."""
+    v = _gated(a.x.float(), a, a.activate_dim).to(a.x.dtype)
+    options = {"scale_alg": a.scale_alg, "round_mode": a.round_mode, "small_groups": 1}
+    if a.group_index is None:
+        _microscale(v, a, y, mxscale, axis=a.axis, **options)
+        return None
+    _only("group_mode", a.group_mode, 0)
+    along_rows, sizes = a.axis % v.dim() == v.dim() - 1, groups_of(a.group_index)[1].tolist()
+    count, rows, used = sum(sizes), v.shape[:-1].numel(), 0
+    behind = _behind(count, rows, *v.shape[:-1])
+    v, codes = v.flatten(0, -2)[:count], y.flatten(0, -2)[:count]
+    if along_rows:
+        _microscale(v, a, codes, mxscale.flatten(0, -3)[:count], **options)
+        return behind, behind
+    for size, part, of_part in zip(sizes, v.split(sizes), codes.split(sizes)):
+        first, used = used, used + _ceiling(size, 64)
+        _microscale(part, a, of_part, mxscale[first:used], axis=0, **options)
+    return behind, _behind(used, len(mxscale))
 
 
 # ---- norms -----------------------------------------------------------------------------------------------------------
@@ -272,6 +315,19 @@ def add_rms_norm_dynamic_quant(a: Any, y1: Tensor, y2: Tensor, x: Tensor, scale1
     for y, scale, smooth in (y1, scale1, a.smooth_scale1), (y2, scale2, a.smooth_scale2):
         if y.dim() > 0:  # it is wanted
             _quantise_rows(v if smooth is None else v * smooth.float(), "add_rms_norm", y, scale)
+
+
+def _microscale_norm(v: Tensor, rstd: Tensor, a: Any, x: Tensor, y: Tensor, mxscale: Tensor, into: Tensor) -> None:
+    _microscale(v.to(x.dtype), a, y, mxscale, scale_alg=a.scale_alg, round_mode=a.round_mode)
+    into.copy_(rstd)
+
+
+def rms_norm_dynamic_mx_quant(a: Any, y: Tensor, mxscale: Tensor, rstd: Tensor) -> None:
+    _microscale_norm(*_norm(a.x.float(), a, a.beta), a, a.x, y, mxscale, rstd)
+
+
+def add_rms_norm_dynamic_mx_quant(a: Any, y: Tensor, x: Tensor, mxscale: Tensor, rstd: Tensor) -> None:
+    _microscale_norm(*_norm_of_sum(a, x, a.beta), a, x, y, mxscale, rstd)
 
 
 # ---- mixtures of experts ---------------------------------------------------------------------------------------------
