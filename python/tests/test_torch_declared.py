@@ -112,8 +112,14 @@ CALLS = [
     ("npu_dequant_swiglu_clamp_quant", [t(3, 16, dtype=i4)],
      {"weight_scale": t(16, dtype=f), "activation_scale": t(3, 1, dtype=f), "quant_mode": 1, "swiglu_mode": 1},
      [((3, 8), i1), ((3,), f)]),
-    ("npu_swiglu_group_quant", [t(3, 512)], {"dst_type": 296, "quant_mode": 2},
+    ("npu_swiglu_group_quant", [t(3, 512)], {"dst_type": 296, "quant_mode": 1, "round_scale": True},
      [((3, 128), u1), ((3, 4, 2), u1), ((0,), h)]),
+    ("npu_swiglu_group_quant", [t(2, 3, 512)], {"dst_type": 24, "group_index": t(4, dtype=i8)},
+     [((2, 3, 256), FLOAT8 or u1), ((2, 3, 2), f), ((0,), h)]),
+    ("npu_swiglu_group_quant", [t(3, 512, dtype=f)], {"quant_mode": 2, "scale": t(1, dtype=f), "output_origin": True},
+     [((3, 256), u1), ((0,), f), ((3, 256), f)]),
+    ("npu_swiglu_group_quant", [t(3, 512)], {"quant_mode": 3, "group_index": torch.tensor([1, 2])},
+     [((3, 256), u1), ((2,), f), ((0,), h)]),
     ("npu_dequant_swiglu_quant", [t(3, 16, dtype=i4)], {"weight_scale": t(2, 16, dtype=f), "quant_mode": 1},
      [((3, 8), i1), ((3,), f)]),
     ("npu_dequant_swiglu_quant", [t(3, 16, dtype=i4)],
@@ -753,6 +759,20 @@ NORM = [t(3, 8), t(3, 8), t(8)]
     ("x: is float32; expected float16 or bfloat16", "npu_rms_norm_dynamic_mx_quant", [t(3, 8, dtype=f), t(8)], {}),
     ("x2: is bfloat16; expected float16, as x1 is", "npu_add_rms_norm_dynamic_mx_quant",
      [t(3, 8), t(3, 8, dtype=bf), t(8)], {}),
+    *((says, "npu_swiglu_group_quant", [t(3, 512)], keywords) for says, keywords in (
+        ("quant_mode: is 4; expected 0, 1, 2 or 3", {"quant_mode": 4}),
+        ("clamp_limit: is 0.0; expected a number above 0", {"clamp_limit": 0.0}),
+        ("weight: has 4 elements; expected 3", {"weight": t(4, dtype=f)}),
+        ("group_index: is int32; expected int64", {"group_index": t(1, dtype=i4)}),
+        ("scale: is None; quant_mode 2 needs it", {"quant_mode": 2}),
+        (r"scale: has the shape \[1\]; expected \[2\]",
+         {"quant_mode": 2, "scale": t(1, dtype=f), "group_index": torch.tensor([1, 1])}),
+        ("output_origin: is True; expected False with quant_mode 0", {"output_origin": True}),
+        ("block_size: is 128; expected 0 or 32", {"quant_mode": 1, "block_size": 128}),
+        ("round_scale: is False; expected True", {"quant_mode": 1}),
+        ("dst_type: is 'float4_e2m1fn_x2'; expected 'float8_e4m3fn' or 'float8_e5m2'", {"dst_type": 296}))),
+    ("x: is float32; expected float16 or bfloat16", "npu_swiglu_group_quant", [t(3, 512, dtype=f)], {}),
+    ("x: has 384 columns; expected a multiple of 256", "npu_swiglu_group_quant", [t(3, 384)], {}),
     ("quant_mode: is 2; expected 0 or 1", "npu_swiglu_quant", [t(3, 8)], {"quant_mode": 2}),
     (r"smooth_scales: has the shape \[2, 8\]; expected \[2, 4\] or \[2\]", "npu_swiglu_quant", [t(3, 8)],
      {"smooth_scales": t(2, 8, dtype=f), "group_index": t(2, dtype=i4), "quant_mode": 1}),
@@ -856,7 +876,7 @@ def test_options_of_install_are_checked(option, expected):
 
 def test_keyword_that_does_not_exist():
     """vllm-project/vllm-ascend pull request 13149."""
-    keywords = {"dst_type": 296, "quant_mode": 2, "clamp_limit": 7.0}
+    keywords = {"dst_type": 296, "quant_mode": 1, "round_scale": True, "clamp_limit": 7.0}
     with pytest.raises((RuntimeError, TypeError), match="glu_alpha"):
         stand_in.npu_swiglu_group_quant(t(4, 512), glu_alpha=1.702, **keywords)
     stand_in.install(values="zeros")

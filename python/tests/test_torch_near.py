@@ -290,6 +290,112 @@ def test_static_dequant_swiglu_quant(random):
     assert_same(y, quantised(v))
 
 
+def weighted(x, weight=None, limit=None):
+    """What npu_swiglu_group_quant quantises, a row for each of x."""
+    gate, other = x.float().flatten(0, -2).chunk(2, -1)
+    if limit is not None:
+        gate, other = gate.clamp(max=limit), other.clamp(-limit, limit)
+    v = stand_in.npu_swiglu(torch.cat([gate, other], -1))
+    return v.numpy() if weight is None else v.numpy() * weight.numpy().reshape(-1, 1)
+
+
+def exponents_up(a, dtype):
+    """Of the power of two from the quotient by the largest value on; a is 1e-4 or more."""
+    inverse = np.uint32({"float8_e4m3fn": 0x3B124925, "float8_e5m2": 0x37924925}[dtype]).view("f4")
+    fraction, exponent = np.frexp(np.maximum(a, np.float32(1e-4)) * inverse)
+    return exponent - (fraction == 0.5)
+
+
+def of_all_sizes(random, dtype, group):
+    """x of 3 and 2 rows, whose activation has groups of all sizes, and zeros of both signs."""
+    x, size = random(3, 2, 1024, dtype=dtype), 2.0 ** random(512 // group, low=-14, high=7).round()
+    size[3] = 0
+    return x * torch.cat([torch.ones(512), size.repeat_interleave(group)]).to(dtype)
+
+
+EIGHT_BITS = pytest.mark.parametrize("dst_type, name", [(292, "float8_e4m3fn"), (23, "float8_e5m2")])
+GROUPED = pytest.mark.parametrize("sizes", [None, [0, 3, 1], [9]])
+
+
+@HALVES
+@EIGHT_BITS
+@GROUPED
+@pytest.mark.parametrize("power_of_two", [False, True])
+def test_swiglu_group_quant_in_blocks(random, dtype, dst_type, name, sizes, power_of_two):
+    """What is no finite number does not count in the scale, and is cast as it is. Rows behind the groups are not
+    written."""
+    x, weight = of_all_sizes(random, dtype, 128), random(6, 1)
+    x[0, 0, 512:515] = torch.tensor([float("inf"), -float("inf"), float("nan")])
+    x[0, 0, :3], weight[0] = 1, 1
+    groups = None if sizes is None else torch.tensor(sizes)
+    y, scale, origin = stand_in.npu_swiglu_group_quant(x, dst_type=dst_type, weight=weight, group_index=groups,
+                                                       round_scale=power_of_two)
+    v = weighted(x, weight).reshape(6, 4, 128) + np.float32(0)
+    with np.errstate(invalid="ignore"):
+        a = np.maximum(np.where(np.isfinite(v), np.abs(v), 0).max(-1, keepdims=True), np.float32(1e-4))
+    most = np.float32(numpy_operators.small_value(name, numpy_operators.SMALL[name]))
+    scales = np.ldexp(np.float32(1), exponents_up(a, name)) if power_of_two else a * (1 / most)
+    t = v * (1 / scales if power_of_two else most / a)
+    codes = numpy_operators.to_small(np.where(np.isfinite(t), t, 0), name)
+    codes[0, 0, :3] = [[0x7F, 0xFF, 0x7F], [0x7C, 0xFC, 0x7F]][name == "float8_e5m2"]
+    count = 6 if sizes is None else min(sum(sizes), 6)
+    made = y.view(torch.uint8).reshape(6, 512).numpy()
+    made[0, 2] &= 0x7F  # NaN of either sign
+    assert_same(torch.from_numpy(made[:count]), codes.reshape(6, 512)[:count])
+    assert_same(scale.reshape(6, 4)[:count], scales[:count, :, 0])
+    for one in y, scale:
+        assert not one.reshape(6, -1)[count:].float().any() and origin.shape == (0,)
+        assert stand_in.unset(one).any(-1).flatten().tolist() == [False] * count + [True] * (6 - count)
+
+
+@HALVES
+@EIGHT_BITS
+@GROUPED
+def test_swiglu_group_quant_in_mx_groups(random, dtype, dst_type, name, sizes):
+    """No group counts as smaller than 1e-4, also none of zeros."""
+    x, groups = of_all_sizes(random, dtype, 32), None if sizes is None else torch.tensor(sizes)
+    y, mxscale, _ = stand_in.npu_swiglu_group_quant(x, dst_type=dst_type, quant_mode=1, round_scale=True,
+                                                    group_index=groups, clamp_limit=2.5)
+    v = weighted(x, None, 2.5).reshape(6, 16, 32) + np.float32(0)
+    exponents = exponents_up(np.abs(v).max(-1), name)
+    codes = numpy_operators.to_small(v * np.ldexp(np.float32(1), -exponents)[..., None], name)
+    count = 6 if sizes is None else min(sum(sizes), 6)
+    assert_same(y.view(torch.uint8).reshape(6, 512)[:count], codes.reshape(6, 512)[:count])
+    assert_same(mxscale.reshape(6, 16)[:count], (exponents + 127)[:count])
+    for one in y, mxscale:
+        assert stand_in.unset(one).reshape(6, -1).any(-1).tolist() == [False] * count + [True] * (6 - count)
+    x[0, 0, 512] = float("inf")
+    with pytest.raises(NotImplementedError, match="^x: its activation has NaN or an infinity"):
+        stand_in.npu_swiglu_group_quant(x, dst_type=dst_type, quant_mode=1, round_scale=True)
+
+
+@pytest.mark.parametrize("number, name", [(296, "float4_e2m1fn_x2"), (297, "float4_e1m2fn_x2")])
+def test_swiglu_group_quant_to_4_bits(random, number, name):
+    """Small groups have rule E."""
+    x, weight = random(5, 512, dtype=bf), random(5)
+    x[:, 256 + 32:256 + 64] *= 2.0**-129
+    y, mxscale, _ = stand_in.npu_swiglu_group_quant(x, dst_type=number, quant_mode=1, round_scale=True, weight=weight)
+    wanted = microscaled(torch.from_numpy(weighted(x, weight)), bf, (number, name, 0, "rint"), 1)
+    for one, other in zip((y, mxscale), wanted):
+        assert_codes(one, other)
+
+
+@TYPES
+@GROUPED
+def test_swiglu_group_quant_by_scales(random, dtype, sizes):
+    """y behind the groups is 0."""
+    sizes = [0, 3, 2] if sizes == [9] else sizes
+    x, scale = random(3, 2, 512, dtype=dtype), 2.0 ** random(1 if sizes is None else 3, low=-9, high=14)
+    y, none, origin = stand_in.npu_swiglu_group_quant(
+        x, quant_mode=2, scale=scale, group_index=None if sizes is None else torch.tensor(sizes), output_origin=True)
+    v, experts = weighted(x), [0] * 6 if sizes is None else np.repeat(np.arange(3), sizes)
+    wanted = np.zeros((6, 256), np.uint8)
+    wanted[:len(experts)] = numpy_operators.to_small(v[:len(experts)] * scale.numpy()[experts, None], "hifloat8")
+    assert_same(y.reshape(6, 256), wanted)
+    assert y.dtype == torch.uint8 and none.shape == (0,) and not stand_in.unset(y).any()
+    assert origin.dtype == dtype and torch.equal(origin.reshape(6, 256), torch.from_numpy(v).to(dtype))
+
+
 # ---- norms -----------------------------------------------------------------------------------------------------------
 
 
@@ -462,6 +568,7 @@ def test_empty():
             ("npu_swiglu_quant", [x], [(0, 4), (0,)]), ("npu_dequant_swiglu_quant", [x.half()], [(0, 4), (0,)]),
             ("npu_rms_norm", [x, gamma], [(0, 8), (0, 1)]),
             ("npu_swiglu_mx_quant", [x.half()], [(0, 2), (0, 1, 2)]),
+            ("npu_swiglu_group_quant", [torch.zeros(0, 256, dtype=h)], [(0, 128), (0, 1), (0,)]),
             ("npu_rms_norm_dynamic_mx_quant", [x.half(), gamma], [(0, 4), (0, 1, 2), (0, 1)]),
             ("npu_add_rms_norm_dynamic_quant", [x, x, gamma], [(0, 8), (), (0, 8), (0,), ()]),
             ("npu_moe_gating_top_k_softmax", [x, None, 3], [(0, 3)] * 3),
@@ -482,6 +589,9 @@ def test_empty():
      {"dst_dtype": 16}),
     ("y_dtype: is 'quint4x2'", "npu_add_rms_norm_dynamic_quant", [*[torch.ones(3, 8)] * 2, torch.ones(8)],
      {"y_dtype": 16}),
+    ("quant_mode: is 3", "npu_swiglu_group_quant", [torch.ones(3, 256, dtype=h)], {"quant_mode": 3}),
+    ("x.dtype: is torch.float16", "npu_swiglu_group_quant", [torch.ones(3, 256, dtype=h)],
+     {"quant_mode": 1, "round_scale": True, "dst_type": 296}),
     ("group_mode: is 1", "npu_swiglu_mx_quant", [torch.ones(3, 16, dtype=h)],
      {"group_mode": 1, "group_index": torch.tensor([3])}),
     ("input_ids: is given", "npu_moe_gating_top_k", [torch.ones(3, 8), 2],
@@ -680,7 +790,8 @@ def test_every_operator():
     assert {name for name, row in _declared.ROWS.items() if row.near} == {
         "npu_swiglu", "npu_dequant_swiglu_quant", "npu_swiglu_quant", "npu_gelu", "npu_rms_norm", "npu_add_rms_norm",
         "npu_rms_norm_quant", "npu_add_rms_norm_quant", "npu_add_rms_norm_dynamic_quant",
-        "npu_moe_gating_top_k_softmax", "npu_moe_gating_top_k", "npu_swiglu_mx_quant", "npu_rms_norm_dynamic_mx_quant",
+        "npu_moe_gating_top_k_softmax", "npu_moe_gating_top_k", "npu_swiglu_mx_quant",
+        "npu_swiglu_group_quant", "npu_rms_norm_dynamic_mx_quant",
         "npu_add_rms_norm_dynamic_mx_quant"}
     assert all(row.values is None for row in _declared.ROWS.values() if row.near)
 

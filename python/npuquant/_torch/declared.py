@@ -196,14 +196,39 @@ def _swiglu_quant(a: Any) -> Results:
 
 @_row("npu_swiglu_group_quant(Tensor x, *, Tensor? weight=None, Tensor? group_index=None, Tensor? scale=None,"
       " int dst_type=291, int quant_mode=0, int block_size=0, bool round_scale=False, float clamp_limit=-1.0,"
-      " float dst_type_max=15.0, bool output_origin=False) -> (Tensor, Tensor, Tensor)")
+      " float dst_type_max=15.0, bool output_origin=False) -> (Tensor, Tensor, Tensor)", near=_near.swiglu_group_quant)
 def _swiglu_group_quant(a: Any) -> Results:
-    half = _halved(a.x, -1, "x")
-    y = _quantised(a.x, half, "dst_type", a.dst_type)
-    block = a.block_size or 128
-    scale = _floats(a.x, *half[:-1], _ceiling(half[-1], block)) if a.quant_mode != 2 else _mx_scales(
-        a.x.new_empty(half))
-    return y, scale, a.x.new_empty(half if a.output_origin else [0])
+    """activation/swiglu_group_quant/README.md of cann/ops-nn (2026-08-22, e5c3fa93): torch_npu has no page of it yet, and
+    makes results of quant_mode 2 and 3 only. These are hifloat8, 0 has blocks of columns, and 1 is microscaling."""
+    _one_of("quant_mode", a.quant_mode, 0, 1, 2, 3)
+    mode, hifloat8, rows = a.quant_mode, a.quant_mode > 1, a.x.numel() // max(a.x.shape[-1], 1)
+    _of("x", a.x, "float16", "bfloat16", *["float32"] * hifloat8)
+    _dimensions("x", a.x, 2, 7 if mode == 1 else 8)
+    _expect(a.x.shape[-1] % 256 == 0, "x", f"has {a.x.shape[-1]} columns; expected a multiple of 256")
+    _expect(a.clamp_limit == -1 or a.clamp_limit > 0, "clamp_limit",
+            f"is {a.clamp_limit}; expected a number above 0, or -1 for none")
+    _of("weight", a.weight, "float32")
+    if a.weight is not None:
+        _expect(a.weight.numel() == rows, "weight", f"has {a.weight.numel()} elements; expected {rows}, as x has rows")
+    _of("group_index", a.group_index, "int64")
+    _shapes("group_index", a.group_index, [None], why=_GROUP)
+    half = a.x.new_empty(_halved(a.x, -1, "x"))
+    if hifloat8:
+        groups = 1 if a.group_index is None else len(a.group_index)
+        _check_groups(a.group_index, a.x, True)
+        _expect(mode == 3 or a.scale is not None, "scale", "is None; quant_mode 2 needs it")
+        _of("scale", a.scale, "float32")
+        _shapes("scale", a.scale, [groups])
+        return (half.new_empty(half.shape, dtype=torch.uint8), _floats(a.x, 0 if mode == 2 else groups),
+                half if a.output_origin else half.new_empty([0]))
+    _expect(not a.output_origin, "output_origin", f"is True; expected False with quant_mode {mode}")
+    _one_of("block_size", a.block_size, 0, 32 if mode == 1 else 128)
+    if mode == 1:
+        _expect(a.round_scale, "round_scale", "is False; expected True with quant_mode 1")
+        return _mx_codes(half, a), _mx_scales(half), half.new_empty([0])
+    _one_of("dst_type", _name("dst_type", a.dst_type, ""), "float8_e4m3fn", "float8_e5m2")
+    return (_quantised(half, half.shape, "dst_type", a.dst_type),
+            _floats(a.x, *_rows_of(half), half.shape[-1] // 128), half.new_empty([0]))
 
 
 @_row("npu_swiglu_clip_quant(Tensor x, Tensor group_index, Tensor group_alpha, *, bool activate_left=False,"

@@ -22,11 +22,15 @@ from torch import Tensor
 from torch.nn.functional import gelu as _gelu
 from torch.nn.functional import silu as _silu
 
+from npuquant_facts.dtypes import TYPES
+
+from .. import mx
 from .._arguments import _ceiling, _type_of, listed
 from .._operators import row_quant
+from .._serving.casts import npu_dtype_cast
 from .._serving.microscaling import dynamic_mx_quant
 from .._serving.unset import mark
-from .._tensors import codes_of
+from .._tensors import FLOAT4, codes_of
 from .arguments import _name
 from .chosen import chosen
 from .tensors import array_of
@@ -262,6 +266,52 @@ def swiglu_mx_quant(a: Any, y: Tensor, mxscale: Tensor) -> Optional[Unset]:
         first, used = used, used + _ceiling(size, 64)
         _microscale(part, a, of_part, mxscale[first:used], axis=0, **options)
     return behind, _behind(used, len(mxscale))
+
+
+def swiglu_group_quant(a: Any, y: Tensor, scale: Tensor, origin: Tensor) -> Unset:
+    """The kernel of quant_mode 0 and 1 adds 0, so that -0 becomes 0, unless y has 4 bits. In quant_mode 0 an infinity or a
+    NaN does not count in the scale, and stays one if the type has it. float16 to 4 bits truncates small numbers.
+
+    Unless round_scale is true, quant_mode 0 divides: y is what the correctly rounded quotient gives. That numbers beyond
+    the range of hifloat8 become its largest one is not attested.
+    """
+    _only("quant_mode", a.quant_mode, 0, 1, 2)
+    name = _name("dst_type", a.dst_type, "")
+    if a.quant_mode == 1 and name in FLOAT4:
+        _only("x.dtype", a.x.dtype, torch.bfloat16)
+    gate, other = a.x.float().flatten(0, -2).chunk(2, -1)
+    if a.clamp_limit != -1:
+        gate, other = gate.clamp(max=a.clamp_limit), other.clamp(-a.clamp_limit, a.clamp_limit)
+    v = _silu(gate) * other
+    if a.weight is not None:
+        v = v * a.weight.reshape(-1, 1)
+    if a.output_origin:
+        origin.copy_(v.reshape(origin.shape))
+    experts = _experts(a.group_index, len(v))
+    count, behind = len(experts), _behind(len(experts), len(v), *y.shape[:-1])
+    v, codes = v[:count], y.flatten(0, -2)[:count]
+    if a.quant_mode == 2:  # behind the groups y is 0
+        _write_codes(mx.encode((v * a.scale[experts, None]).numpy(), "hifloat8"), codes)
+        return False, False, False
+    if a.quant_mode == 1:
+        scales = scale.flatten(0, -3)[:count]
+        if name in FLOAT4:
+            _microscale(v.bfloat16(), a, codes, scales, small_groups=1)
+        elif v.isfinite().all():  # a group of zeros has the scale of the least bound, as one of small numbers
+            _microscale(v.masked_fill(v == 0, 2.0**-126), a, codes, scales, scale_alg=1, max_low_bound=1e-4)
+        else:
+            raise NotImplementedError("x: its activation has NaN or an infinity; npuquant does not know the groups of such "
+                                      "elements with quant_mode 1")
+    else:
+        blocks, most = (v + 0).unflatten(-1, (v.shape[-1] // 128, 128)), torch.tensor(float(TYPES[name].most))
+        largest = blocks.abs().masked_fill(~blocks.isfinite(), 0).amax(-1, keepdim=True).clamp(min=1e-4)
+        scales, factors = largest * (1 / most), most / largest
+        if a.round_scale:  # up to a power of two
+            exponents = scales.view(torch.int32) + 0x7FFFFF >> 23
+            scales, factors = ((each << 23).view(torch.float32) for each in (exponents, 254 - exponents))
+        _write_codes(npu_dtype_cast((blocks * factors).flatten(-2).numpy(), name), codes)
+        scale.flatten(0, -2)[:count] = scales.squeeze(-1)
+    return behind, behind, False
 
 
 # ---- norms -----------------------------------------------------------------------------------------------------------
