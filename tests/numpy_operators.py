@@ -317,6 +317,23 @@ def grouped_dynamic_mx_quant(x, ends, rounding, algorithm, most, dtype):
     return y, mxscale
 
 
+def dynamic_dual_level_mx_quant(x, smooth, rounding):
+    dtype = "bfloat16" if x.dtype == np.uint16 else "float16"
+    values = floats(x)
+    if smooth is not None:
+        values = floats(round_to(values * floats(smooth), dtype))
+    scales, t = [], []
+    for part in np.split(values, range(512, x.shape[-1], 512), axis=-1):
+        bits = part.view(np.uint32) & 0x7FFFFFFF
+        a = np.where(bits < 0x7F800000, bits, 0).max(axis=-1, keepdims=True).view(f4)
+        scale = a * np.uint32(0x3E2AAAAB).view(f4)
+        scales.append(np.where(scale < f4(2.0**-126), f4(0), scale))
+        t.append(np.where(part == 0, part, divided(part, scales[-1])))
+    t = round_to(np.concatenate(t, axis=-1), dtype)
+    y, mxscale = dynamic_mx_quant(t, -1, 32, rounding, 0, 1, 0, 0, 0, "float4_e2m1fn_x2")
+    return y, np.concatenate(scales, axis=-1), mxscale
+
+
 #: The names of mx_examples.def.
 MX_NAMES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "E4M3": "float8_e4m3fn", "E5M2": "float8_e5m2",
             "E2M1": "float4_e2m1fn_x2", "E1M2": "float4_e1m2fn_x2"}

@@ -41,9 +41,9 @@ __tracebackhide__ = True  # pytest shows the line that calls the package
 
 #: Operators for mixtures of experts, of microscaling, and a cast. _torch/declared.py has their rows: of some it knows
 #: more types than have values.
-_DECLARED = ("npu_anti_mx_quant", "npu_dtype_cast", "npu_dynamic_block_mx_quant", "npu_dynamic_mx_quant",
-             "npu_dynamic_mx_quant_with_dual_axis", "npu_grouped_dynamic_mx_quant", "npu_grouped_matmul",
-             "npu_moe_compute_expert_tokens", "npu_moe_finalize_routing", "npu_moe_init_routing",
+_DECLARED = ("npu_anti_mx_quant", "npu_dtype_cast", "npu_dynamic_block_mx_quant", "npu_dynamic_dual_level_mx_quant",
+             "npu_dynamic_mx_quant", "npu_dynamic_mx_quant_with_dual_axis", "npu_grouped_dynamic_mx_quant",
+             "npu_grouped_matmul", "npu_moe_compute_expert_tokens", "npu_moe_finalize_routing", "npu_moe_init_routing",
              "npu_moe_init_routing_v2", "npu_moe_re_routing", "npu_moe_token_permute", "npu_moe_token_unpermute")
 
 __all__ = [

@@ -89,6 +89,8 @@ COMPUTED = [
      [((150, 3), u1), ((5, 6, 2), u1)]),
     ("npu_dynamic_block_mx_quant", [t(70, 6)], {"dst_type": 24},
      [((70, 6), FLOAT8 or u1), ((70, 1, 2), u1), ((2, 6, 2), u1)]),
+    ("npu_dynamic_dual_level_mx_quant", [t(2, 3, 1030)], {"smooth_scale": t(1030), "round_mode": "floor"},
+     [((2, 3, 515), u1), ((2, 3, 3), f), ((2, 3, 17, 2), u1)]),
     ("npu_anti_mx_quant", [t(3, 70, dtype=u1), t(3, 2, 2, dtype=u1)], {}, [((3, 70), bf)]),
     ("npu_anti_mx_quant", [t(70, 3, dtype=u1), t(2, 6, 2, dtype=u1)], {"axis": 0, "dst_type": 5, "src_type": 296},
      [((70, 6), h)]),
@@ -520,6 +522,40 @@ def test_small_groups_of_relatives():
     assert [code & 15 for code in codes[:2, 0].tolist()] == [6, 0xA]
 
 
+def assert_levels(x, wanted, **keywords):
+    for function in stand_in.npu_dynamic_dual_level_mx_quant, operators.npu_dynamic_dual_level_mx_quant:
+        for made, expected_ in zip(function(test_torch.as_tensor(x), **keywords), wanted):
+            assert made.shape == expected_.shape and made.numpy().tobytes() == expected_.tobytes()
+
+
+def test_examples_of_two_levels():
+    a = [.5, -1.25, 3, 0, 2.75, -.375, 1.5, -2]
+    for first, second, level0, scales, y in (
+            (a, [.01, -.02, .005, -0.0], 0x3F000000, "7F 78", ("C2 07 A7 E5", "F5 83")),
+            ([np.inf, 1, -1], [3, -6], 0x3F800000, "FF 7F", ("00", "F5"))):
+        x = np.zeros(64, "f4")
+        x[:len(first)], x[32:32 + len(second)] = first, second
+        codes = b"".join(bytes.fromhex(each).ljust(16, b"\0") for each in y)
+        assert_levels(expected.round_to(x, "bfloat16"), [
+            np.frombuffer(codes, "u1"), np.array([level0], "u4").view("f4"),
+            np.array([[*bytes.fromhex(scales)]], "u1")])
+
+
+@pytest.mark.parametrize("trial", range(20))
+def test_two_levels(trial):
+    """Groups of all sizes: also those whose scale is subnormal, and those that the division makes zeros."""
+    shape, kind = [4, int(rng.integers(1, 700)) * 2], ("f2", "u2")[trial % 2]
+    sizes = rng.integers(-140, (-122, 120)[trial // 2 % 2], size=(4, shape[1] // 32 + 1)).repeat(32, axis=1)
+    sizes[2:] = [[-130], [rng.choice([-200, 0])]]  # -200: zeros of both signs
+    x = expected.random_floats(shape, "f4", special=rng.choice([0, 0.001])) * 2.0 ** sizes[:, :shape[1]]
+    x = expected.as_dtype(x.astype("f4"), kind)
+    smooth = expected.random_floats(shape[-1], kind, size=2.0) if trial % 4 > 1 else None
+    rounding = trial % 3
+    assert_levels(x, expected.dynamic_dual_level_mx_quant(x, smooth, rounding),
+                  smooth_scale=None if smooth is None else test_torch.as_tensor(smooth),
+                  round_mode=expected.ROUNDINGS[rounding])
+
+
 def test_groups_of_microscaling_that_are_refused():
     x, quantise = t(70, 32), stand_in.npu_grouped_dynamic_mx_quant
     for ends in [40, 30], [71], [-1, 70]:
@@ -794,6 +830,13 @@ NORM = [t(3, 8), t(3, 8), t(8)]
     ("group_index: is int64; expected int32", "npu_grouped_dynamic_mx_quant", [t(3, 32), torch.tensor([3])], {}),
     ("blocksize: is 64; expected 32", "npu_grouped_dynamic_mx_quant", [t(3, 32), torch.tensor([3], dtype=i4)],
      {"blocksize": 64}),
+    *((says, "npu_dynamic_dual_level_mx_quant", [x], keywords) for says, x, keywords in (
+        ("input: has 3 columns; expected an even number", t(2, 3), {}),
+        (r"input: has the shape \[0, 4\]; expected no empty dimension", t(0, 4), {}),
+        ("input: is float32; expected float16 or bfloat16", t(2, 4, dtype=f), {}),
+        ("smooth_scale: is bfloat16; expected float16, as input is", t(2, 4), {"smooth_scale": t(4, dtype=bf)}),
+        (r"smooth_scale: has the shape \[2\]; expected \[4\]", t(2, 4), {"smooth_scale": t(2)}),
+        ("round_mode: is 'ceil'; expected 'rint', 'round' or 'floor'", t(2, 4), {"round_mode": "ceil"}))),
     ("src_type: is torch_npu.hifloat8", "npu_anti_mx_quant", [t(3, 32, dtype=u1), t(3, 1, 2, dtype=u1)],
      {"src_type": 290}),
     (r"mxscale: has the shape \[3, 2, 2\]; expected \[3, 1, 2\]", "npu_anti_mx_quant",

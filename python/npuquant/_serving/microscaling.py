@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Relatives of dynamic_mx_quant(): its arithmetic with groups along two axes, of rows in parts, and of square blocks.
+"""Relatives of dynamic_mx_quant(): its arithmetic with groups along two axes, of rows in parts, and of square blocks,
+and behind a division by a scale of more elements.
 
 The arguments have the names of torch_npu. Scales of groups that are not there have the code 0.
 """
 from __future__ import annotations
 
 import inspect
-from typing import Any, Tuple
+from typing import Any, Optional, Tuple
 
 import numpy as np
 
 from .. import _operators
-from .._arguments import _ceiling, _expect
+from .._arguments import _ceiling, _expect, _type_of
+from .._tensors import from_float, to_float
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
@@ -20,6 +22,8 @@ dynamic_mx_quant: Any = inspect.unwrap(_operators.dynamic_mx_quant)
 anti_mx_quant: Any = inspect.unwrap(_operators.anti_mx_quant)
 
 _BLOCK = 32
+_LEVEL0 = 512
+_LEAST = 2.0**-126  # of normal float32
 
 
 def with_dual_axis(input: np.ndarray, **options: Any) -> Tuple[np.ndarray, ...]:
@@ -64,3 +68,24 @@ def in_blocks(input: np.ndarray, **options: Any) -> Tuple[np.ndarray, ...]:
     along_last = np.repeat(pairs, _BLOCK, axis=-2)[..., :m, :].reshape(*batch, m, -1, 2)
     across = np.repeat(pairs, _BLOCK, axis=-1)[..., :n].reshape(*batch, -1, 2, n).swapaxes(-1, -2)
     return y[..., :m, :n * width // _BLOCK], along_last, across
+
+
+def _normal(x: np.ndarray) -> np.ndarray:
+    """As the device divides: subnormal operands and quotients are zeros."""
+    return np.where(np.abs(x) < _LEAST, np.copysign(np.float32(0), x), x)
+
+
+def dual_level(input: np.ndarray, smooth_scale: Optional[np.ndarray], round_mode: str) -> Tuple[np.ndarray, ...]:
+    """Divides 512 elements of a row by a float32 scale, rounds to the type of input, and makes groups of the quotients.
+    Infinities and NaN do not count in that scale. Returns the codes, these scales, and the groups' scales."""
+    kind, x = _type_of(input), to_float(input)
+    if smooth_scale is not None:
+        x = to_float(from_float(x * to_float(smooth_scale), kind), kind)
+    largest = np.maximum.reduceat(np.where(np.isfinite(x), np.abs(x), np.float32(0)),
+                                  np.arange(0, x.shape[-1], _LEVEL0), axis=-1)
+    scale = _normal(largest * np.float32(1 / 6))
+    with np.errstate(all="ignore"):
+        quotient = _normal(_normal(x) / np.repeat(scale, _LEVEL0, axis=-1)[..., :x.shape[-1]])
+    y, mxscale = dynamic_mx_quant(from_float(np.where(x == 0, x, quotient), kind), dst_type="float4_e2m1fn_x2",
+                                  round_mode=round_mode, small_groups=1)
+    return y, scale, mxscale

@@ -198,8 +198,8 @@ def _swiglu_quant(a: Any) -> Results:
       " int dst_type=291, int quant_mode=0, int block_size=0, bool round_scale=False, float clamp_limit=-1.0,"
       " float dst_type_max=15.0, bool output_origin=False) -> (Tensor, Tensor, Tensor)", near=_near.swiglu_group_quant)
 def _swiglu_group_quant(a: Any) -> Results:
-    """activation/swiglu_group_quant/README.md of cann/ops-nn (2026-08-22, e5c3fa93): torch_npu has no page of it yet, and
-    makes results of quant_mode 2 and 3 only. These are hifloat8, 0 has blocks of columns, and 1 is microscaling."""
+    """activation/swiglu_group_quant/README.md of cann/ops-nn (2026-08-22, e5c3fa93): torch_npu has no page of it yet,
+    and makes results of quant_mode 2 and 3 only. These are hifloat8, 0 has blocks of columns, 1 is microscaling."""
     _one_of("quant_mode", a.quant_mode, 0, 1, 2, 3)
     mode, hifloat8, rows = a.quant_mode, a.quant_mode > 1, a.x.numel() // max(a.x.shape[-1], 1)
     _of("x", a.x, "float16", "bfloat16", *["float32"] * hifloat8)
@@ -507,6 +507,20 @@ def _dynamic_block_mx_quant(a: Any) -> Results:
     _one_of("scale_alg", a.scale_alg, 0, 2)
     _one_of("dst_type_max", a.dst_type_max, 0.0, 6.0, 7.0)
     return _mx_codes(a.input, a), _mx_scales(a.input), _mx_scales(a.input, -2)
+
+
+@_row("npu_dynamic_dual_level_mx_quant(Tensor input, *, Tensor? smooth_scale=None, str round_mode=\"rint\")"
+      " -> (Tensor, Tensor, Tensor)", values=lambda a: _computed(_microscaling.dual_level, a))
+def _dynamic_dual_level_mx_quant(a: Any) -> Results:
+    _mx_halves("input", a.input, 1, 7)
+    shape = list(a.input.shape)
+    _expect(0 not in shape, "input", f"has the shape {shape}; expected no empty dimension")
+    _expect(shape[-1] % 2 == 0, "input", f"has {shape[-1]} columns; expected an even number, as y has two in a byte")
+    _of("smooth_scale", a.smooth_scale, _type_of(a.input), why=", as input is")
+    _shapes("smooth_scale", a.smooth_scale, [shape[-1]])
+    _one_of("round_mode", a.round_mode, "rint", "round", "floor")
+    return (_quantised(a.input, shape, "input", 296), _floats(a.input, *shape[:-1], _ceiling(shape[-1], 512)),
+            _mx_scales(a.input))
 
 
 def _mx_values(a: Any) -> Results:

@@ -247,8 +247,8 @@ def dequant_swiglu_quant(a: Any, y: Tensor, scale: Tensor) -> Unset:
 
 
 def swiglu_mx_quant(a: Any, y: Tensor, mxscale: Tensor) -> Optional[Unset]:
-    """The kernel takes the sizes of groups, whatever group_mode is. Along the columns, the scales of a group begin right
-    behind those of the group before."""
+    """The kernel takes the sizes of groups, whatever group_mode is. Along the columns, the scales of a group begin
+    right behind those of the group before."""
     v = _gated(a.x.float(), a, a.activate_dim).to(a.x.dtype)
     options = {"scale_alg": a.scale_alg, "round_mode": a.round_mode, "small_groups": 1}
     if a.group_index is None:
@@ -269,11 +269,11 @@ def swiglu_mx_quant(a: Any, y: Tensor, mxscale: Tensor) -> Optional[Unset]:
 
 
 def swiglu_group_quant(a: Any, y: Tensor, scale: Tensor, origin: Tensor) -> Unset:
-    """The kernel of quant_mode 0 and 1 adds 0, so that -0 becomes 0, unless y has 4 bits. In quant_mode 0 an infinity or a
-    NaN does not count in the scale, and stays one if the type has it. float16 to 4 bits truncates small numbers.
+    """The kernel of quant_mode 0 and 1 adds 0, so that -0 becomes 0, unless y has 4 bits. In quant_mode 0 an infinity
+    or a NaN does not count in the scale, and stays one if the type has it. float16 to 4 bits truncates small numbers.
 
-    Unless round_scale is true, quant_mode 0 divides: y is what the correctly rounded quotient gives. That numbers beyond
-    the range of hifloat8 become its largest one is not attested.
+    Unless round_scale is true, quant_mode 0 divides: y is what the correctly rounded quotient gives. That numbers
+    beyond the range of hifloat8 become its largest one is not attested.
     """
     _only("quant_mode", a.quant_mode, 0, 1, 2)
     name = _name("dst_type", a.dst_type, "")
@@ -300,8 +300,8 @@ def swiglu_group_quant(a: Any, y: Tensor, scale: Tensor, origin: Tensor) -> Unse
         elif v.isfinite().all():  # a group of zeros has the scale of the least bound, as one of small numbers
             _microscale(v.masked_fill(v == 0, 2.0**-126), a, codes, scales, scale_alg=1, max_low_bound=1e-4)
         else:
-            raise NotImplementedError("x: its activation has NaN or an infinity; npuquant does not know the groups of such "
-                                      "elements with quant_mode 1")
+            raise NotImplementedError("x: its activation has NaN or an infinity; npuquant does not know the groups of "
+                                      "such elements with quant_mode 1")
     else:
         blocks, most = (v + 0).unflatten(-1, (v.shape[-1] // 128, 128)), torch.tensor(float(TYPES[name].most))
         largest = blocks.abs().masked_fill(~blocks.isfinite(), 0).amax(-1, keepdim=True).clamp(min=1e-4)
