@@ -39,12 +39,13 @@ from ._torch.tensors import NEW, array_of, tensor_of
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
-#: Operators for mixtures of experts, of microscaling, and a cast. _torch/declared.py has their rows: of some it knows
-#: more types than have values.
+#: Operators for mixtures of experts, of microscaling, of blocks, and a cast. _torch/declared.py has their rows: of some
+#: it knows more types than have values.
 _DECLARED = ("npu_anti_mx_quant", "npu_dtype_cast", "npu_dynamic_block_mx_quant", "npu_dynamic_dual_level_mx_quant",
-             "npu_dynamic_mx_quant", "npu_dynamic_mx_quant_with_dual_axis", "npu_grouped_dynamic_mx_quant",
-             "npu_grouped_matmul", "npu_moe_compute_expert_tokens", "npu_moe_finalize_routing", "npu_moe_init_routing",
-             "npu_moe_init_routing_v2", "npu_moe_re_routing", "npu_moe_token_permute", "npu_moe_token_unpermute")
+             "npu_dynamic_mx_quant", "npu_dynamic_mx_quant_with_dual_axis", "npu_grouped_dynamic_block_quant",
+             "npu_grouped_dynamic_mx_quant", "npu_grouped_matmul", "npu_moe_compute_expert_tokens",
+             "npu_moe_finalize_routing", "npu_moe_init_routing", "npu_moe_init_routing_v2", "npu_moe_re_routing",
+             "npu_moe_token_permute", "npu_moe_token_unpermute")
 
 __all__ = [
     "dequant",

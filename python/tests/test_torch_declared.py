@@ -89,6 +89,8 @@ COMPUTED = [
      [((150, 3), u1), ((5, 6, 2), u1)]),
     ("npu_dynamic_block_mx_quant", [t(70, 6)], {"dst_type": 24},
      [((70, 6), FLOAT8 or u1), ((70, 1, 2), u1), ((2, 6, 2), u1)]),
+    ("npu_grouped_dynamic_block_quant", [t(2, 150, 70), torch.tensor([40, 40, 150], dtype=i4)],
+     {"row_block_size": 128, "col_block_size": 64}, [((2, 150, 70), FLOAT8_E5M2 or u1), ((2, 4, 2), f)]),
     ("npu_dynamic_dual_level_mx_quant", [t(2, 3, 1030)], {"smooth_scale": t(1030), "round_mode": "floor"},
      [((2, 3, 515), u1), ((2, 3, 3), f), ((2, 3, 17, 2), u1)]),
     ("npu_anti_mx_quant", [t(3, 70, dtype=u1), t(3, 2, 2, dtype=u1)], {}, [((3, 70), bf)]),
@@ -522,6 +524,36 @@ def test_small_groups_of_relatives():
     assert [code & 15 for code in codes[:2, 0].tolist()] == [6, 0xA]
 
 
+@pytest.mark.parametrize("trial", range(12))
+def test_blocks_of_parts(trial):
+    """Blocks begin anew in each part, whose scales begin at a row that follows from its first row."""
+    rows, columns = int(rng.integers(1, 400)), int(rng.integers(1, 300))
+    name = ("float8_e4m3fn", "float8_e5m2", "hifloat8")[trial % 3]
+    x = expected.random_floats((2, rows, columns)[trial // 3 % 2:], ("f2", "u2")[trial % 2])
+    row_block, block = int(rng.choice([1, 128, 256])), int(rng.choice([64, 192]))
+    most = float(rng.choice([0, 15, 224])) if name == "hifloat8" else 0.0
+    min_scale = float(rng.choice([0, 200]))
+    ends = expected.random_ends(int(rng.integers(1, 5)), rows).astype("i4")
+    keywords = {"min_scale": min_scale, "round_mode": "round" if name == "hifloat8" else "rint",
+                "dst_type": 256 + _declared.TYPES[name].number, "row_block_size": row_block, "col_block_size": block,
+                "dst_type_max": most}
+    tensors = [test_torch.as_tensor(x), torch.from_numpy(ends)]
+    y, scale = stand_in.npu_grouped_dynamic_block_quant(*tensors, **keywords)
+    assert y.dtype == {"float8_e4m3fn": FLOAT8, "float8_e5m2": FLOAT8_E5M2}.get(name, u1) or u1
+    wanted = np.zeros(x.shape, "u1")
+    scales = np.zeros((*x.shape[:-2], rows // row_block + len(ends), -(-columns // block)), "f4")
+    for i, (begin, end) in enumerate(zip([0, *ends[:-1]], ends)):
+        if begin < end:
+            wanted[..., begin:end, :], found = expected.dynamic_block_quant_float8(
+                x[..., begin:end, :], row_block, block, min_scale, most, name)
+            first = begin // row_block + i
+            scales[..., first:first + found.shape[-2], :] = found
+    assert (y.view(u1).numpy() == wanted).all() and scale.numpy().tobytes() == scales.tobytes()
+    for made, other in zip(operators.npu_grouped_dynamic_block_quant(*tensors, **keywords), (y, scale)):
+        assert made.numpy().tobytes() == other.numpy().tobytes() if made.dtype == f else torch.equal(
+            made.view(u1), other.view(u1))
+
+
 def assert_levels(x, wanted, **keywords):
     for function in stand_in.npu_dynamic_dual_level_mx_quant, operators.npu_dynamic_dual_level_mx_quant:
         for made, expected_ in zip(function(test_torch.as_tensor(x), **keywords), wanted):
@@ -562,6 +594,13 @@ def test_groups_of_microscaling_that_are_refused():
         with pytest.raises(ValueError, match=r"^group_index: is \[.*\]; expected ends that never decrease, up to 70"):
             quantise(x, torch.tensor(ends, dtype=i4))
     stand_in.install()
+    blocks = stand_in.npu_grouped_dynamic_block_quant
+    with pytest.raises(ValueError, match=r"^group_list: is \[71\]; expected ends that never decrease, up to 70"):
+        blocks(x, torch.tensor([71], dtype=i4))
+    for says, keywords in (("round_mode 'hybrid'", {"round_mode": "hybrid"}),
+                           ("dst_type_max 16.0", {"dst_type_max": 16.0})):
+        with pytest.raises(NotImplementedError, match=f"^torch_npu.npu_grouped_dynamic_block_quant with {says}: npuq"):
+            blocks(x, torch.tensor([70], dtype=i4), **{"dst_type": 290, "round_mode": "round", **keywords})
     with pytest.raises(NotImplementedError, match="^torch_npu.npu_grouped_dynamic_mx_quant with scale_alg 2 and dst_t"):
         quantise(x, torch.tensor([70], dtype=i4), dst_type=297, scale_alg=2)
 
@@ -830,6 +869,14 @@ NORM = [t(3, 8), t(3, 8), t(8)]
     ("group_index: is int64; expected int32", "npu_grouped_dynamic_mx_quant", [t(3, 32), torch.tensor([3])], {}),
     ("blocksize: is 64; expected 32", "npu_grouped_dynamic_mx_quant", [t(3, 32), torch.tensor([3], dtype=i4)],
      {"blocksize": 64}),
+    *((says, "npu_grouped_dynamic_block_quant", [t(3, 8), torch.tensor([3], dtype=i4)], keywords)
+      for says, keywords in (
+          ("dst_type: is 'int8'; expected 'float8_e4m3fn', 'float8_e5m2' or 'hifloat8'", {"dst_type": 1}),
+          ("round_mode: is 'hybrid'; expected 'rint'", {"round_mode": "hybrid"}),
+          ("row_block_size: is 64; expected 1, 128, 256 or 512", {"row_block_size": 64}),
+          ("col_block_size: is 32; expected 64", {"col_block_size": 32}),
+          ("group_list_type: is 1; expected 0", {"group_list_type": 1}),
+          ("dst_type_max: is 15.0; expected 0", {"dst_type_max": 15.0}))),
     *((says, "npu_dynamic_dual_level_mx_quant", [x], keywords) for says, x, keywords in (
         ("input: has 3 columns; expected an even number", t(2, 3), {}),
         (r"input: has the shape \[0, 4\]; expected no empty dimension", t(0, 4), {}),

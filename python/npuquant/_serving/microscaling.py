@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Relatives of dynamic_mx_quant(): its arithmetic with groups along two axes, of rows in parts, and of square blocks,
-and behind a division by a scale of more elements.
+and behind a division by a scale of more elements. And dynamic_block_quant_float8() of rows in parts.
 
 The arguments have the names of torch_npu. Scales of groups that are not there have the code 0.
 """
 from __future__ import annotations
 
 import inspect
-from typing import Any, Optional, Tuple
+from typing import Any, Iterator, Optional, Tuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ __tracebackhide__ = True  # pytest shows the line that calls the package
 #: Without the wrappers that add a name to refusals.
 dynamic_mx_quant: Any = inspect.unwrap(_operators.dynamic_mx_quant)
 anti_mx_quant: Any = inspect.unwrap(_operators.anti_mx_quant)
+_block_quant: Any = inspect.unwrap(_operators.dynamic_block_quant_float8)
 
 _BLOCK = 32
 _LEVEL0 = 512
@@ -32,23 +33,42 @@ def with_dual_axis(input: np.ndarray, **options: Any) -> Tuple[np.ndarray, ...]:
     return (*along_last, *across)
 
 
+def _parts(argument: str, groups: np.ndarray, rows: int, block: int) -> Iterator[Tuple[int, int, int]]:
+    """Of each part of the rows the first row, the one behind the last, and where its scales begin."""
+    ends = groups.tolist()
+    _expect([0, *ends] == sorted([0, *ends]) and [rows, *ends][-1] <= rows, argument,
+            f"is {ends}; expected ends that never decrease, up to {rows}, the number of rows")
+    for i, (begin, end) in enumerate(zip([0, *ends], ends)):
+        yield begin, end, begin // block + i
+
+
 def grouped(x: np.ndarray, group_index: np.ndarray, *, blocksize: int, scale_alg: int,
             **options: Any) -> Tuple[np.ndarray, ...]:
     """Along the columns, where groups begin anew in each part of the rows. The scales of a part begin at a row that
     follows from its first row, so that rows may lie between. The device writes neither these nor rows of y behind the
     last part: they are zeros here."""
-    ends, rows = group_index.tolist(), x.shape[0]
-    _expect([0, *ends] == sorted([0, *ends]) and [rows, *ends][-1] <= rows, "group_index",
-            f"is {ends}; expected ends that never decrease, up to {rows}, the number of rows")
+    rows = x.shape[0]
     empty, _ = dynamic_mx_quant(x[:0], axis=0, **options)
     y = np.zeros((rows, empty.shape[1]), np.uint8)
-    mxscale = np.zeros((rows // (2 * _BLOCK) + len(ends), x.shape[1], 2), np.uint8)
-    for i, (begin, end) in enumerate(zip([0, *ends], ends)):
+    mxscale = np.zeros((rows // (2 * _BLOCK) + len(group_index), x.shape[1], 2), np.uint8)
+    for begin, end, first in _parts("group_index", group_index, rows, 2 * _BLOCK):
         y[begin:end], scales = dynamic_mx_quant(x[begin:end], axis=0, block_size=blocksize, scale_alg=scale_alg,
                                                 small_groups=int(scale_alg == 2), **options)
-        first = begin // (2 * _BLOCK) + i
         mxscale[first:first + len(scales)] = scales
     return y, mxscale
+
+
+def grouped_blocks(x: np.ndarray, group_list: np.ndarray, *, row_block_size: int, col_block_size: int,
+                   **options: Any) -> Tuple[np.ndarray, np.ndarray]:
+    """Blocks of rows and columns that begin anew in each part of the rows, with their scales as grouped() has them."""
+    *batch, rows, columns = x.shape
+    y = np.zeros(x.shape, np.uint8)
+    scale = np.zeros((*batch, rows // row_block_size + len(group_list), _ceiling(columns, col_block_size)), np.float32)
+    for begin, end, first in _parts("group_list", group_list, rows, row_block_size):
+        y[..., begin:end, :], scales = _block_quant(x[..., begin:end, :], row_block_size=row_block_size,
+                                                    col_block_size=col_block_size, **options)
+        scale[..., first:first + scales.shape[-2], :] = scales
+    return y, scale
 
 
 def in_blocks(input: np.ndarray, **options: Any) -> Tuple[np.ndarray, ...]:

@@ -509,6 +509,39 @@ def _dynamic_block_mx_quant(a: Any) -> Results:
     return _mx_codes(a.input, a), _mx_scales(a.input), _mx_scales(a.input, -2)
 
 
+def _grouped_block_values(a: Any) -> Union[Results, str]:
+    if a.round_mode == "hybrid":
+        return "round_mode 'hybrid'"
+    if a.dst_type_max not in (0, 15, 56, 224, 32768):
+        return f"dst_type_max {a.dst_type_max}"
+    name = _name("dst_type", a.dst_type, "")
+    y, scale = _microscaling.grouped_blocks(
+        array_of(a.x), array_of(a.group_list), dst_type=name, min_scale=a.min_scale, row_block_size=a.row_block_size,
+        col_block_size=a.col_block_size, dst_type_max=a.dst_type_max)
+    return tensor_of(y).view(_stored("dst_type", name)), tensor_of(scale)
+
+
+@_row("npu_grouped_dynamic_block_quant(Tensor x, Tensor group_list, *, float min_scale=0.0, str round_mode=\"rint\","
+      " int dst_type=291, int row_block_size=1, int col_block_size=128, int group_list_type=0, float dst_type_max=0.0)"
+      " -> (Tensor, Tensor)", values=_grouped_block_values)
+def _grouped_dynamic_block_quant(a: Any) -> Results:
+    _mx_halves("x", a.x, 2, 3)
+    _of("group_list", a.group_list, "int32")
+    _shape("group_list", a.group_list, None)
+    name = _name("dst_type", a.dst_type, "")
+    _one_of("dst_type", name, "float8_e4m3fn", "float8_e5m2", "hifloat8")
+    _one_of("round_mode", a.round_mode, *(["round", "hybrid"] if name == "hifloat8" else ["rint"]))
+    _one_of("row_block_size", a.row_block_size, 1, 128, 256, 512)
+    _one_of("col_block_size", a.col_block_size, 64, 128, 192, 256)
+    _one_of("group_list_type", a.group_list_type, 0)
+    most = 32768 if name == "hifloat8" else 0
+    _expect(0 <= a.dst_type_max <= most, "dst_type_max",
+            f"is {a.dst_type_max}; expected {'0 to 32768' if most else '0'}")
+    *batch, rows, columns = a.x.shape
+    return (a.x.new_empty(a.x.shape, dtype=_stored("dst_type", name)),
+            _floats(a.x, *batch, rows // a.row_block_size + len(a.group_list), _ceiling(columns, a.col_block_size)))
+
+
 @_row("npu_dynamic_dual_level_mx_quant(Tensor input, *, Tensor? smooth_scale=None, str round_mode=\"rint\")"
       " -> (Tensor, Tensor, Tensor)", values=lambda a: _computed(_microscaling.dual_level, a))
 def _dynamic_dual_level_mx_quant(a: Any) -> Results:
