@@ -211,8 +211,10 @@ static void make_words(struct operands *o)
 #define MAKE_ROW_SCALE(SHAPE) make_input(o, &o->activation_scale, NPUQ_FLOAT32, SHAPE, c->row_scale, c->row_scale / 2);
 #define MAKE_BIAS(SHAPE)      MAKE_OFFSET(SHAPE)
 #define RESULT_Y(SHAPE)       make_result(o, &o->y, &o->expected, c->y_dtype, SHAPE);
-#define RESULT_SCALE(SHAPE)   make_result(o, &o->scale_out, &o->expected_scale, NPUQ_FLOAT32, SHAPE);
-#define RESULT_OFFSET(SHAPE)  make_result(o, &o->offset_out, &o->expected_offset, NPUQ_FLOAT32, SHAPE);
+#define RESULT_SCALE(SHAPE)                                                                                            \
+    make_result(o, &o->scale_out, &o->expected_scale, SHAPE == NPUQ_SHAPE_OF_PAIRS ? NPUQ_FLOAT8_E8M0 : NPUQ_FLOAT32,  \
+                SHAPE);
+#define RESULT_OFFSET(SHAPE) make_result(o, &o->offset_out, &o->expected_offset, NPUQ_FLOAT32, SHAPE);
 
 #define MAKE_INPUT(name, NAME, ROLE, TYPES, SHAPE, ...)  MAKE_##ROLE(NPUQ_SHAPE_##SHAPE)
 #define MAKE_RESULT(name, NAME, ROLE, TYPES, SHAPE, ...) RESULT_##ROLE(NPUQ_SHAPE_##SHAPE)
@@ -253,25 +255,31 @@ void operands_free(struct operands *o)
 /* ---- calls ----------------------------------------------------------------------------------------------------- */
 
 /* The tensor of each role. */
-#define FROM_X           &o->x
-#define FROM_SCALE       &o->scale
-#define FROM_OFFSET      &o->offset
-#define FROM_SMOOTH      if_present(&o->scale)
-#define FROM_GROUPS      if_present(&o->group_index)
-#define FROM_ROW_SCALE   if_present(&o->activation_scale)
-#define FROM_BIAS        if_present(&o->offset)
-#define TO_Y             &o->y
-#define TO_SCALE         &o->scale_out
-#define TO_OFFSET        &o->offset_out
-#define THE_AXIS         c->parameters == BENCH_AXIS ? 1 : -1
-#define THE_DIV_MODE     c->mode == BENCH_DIV
-#define THE_ROUND_MODE   NPUQ_ROUND_NEAREST
-#define THE_QUANT_MODE   c->mode == BENCH_TENSOR ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN
-#define THE_SCALE_FORM   NPUQ_SCALE_PRODUCT
-#define THE_ROW_BLOCK    1
-#define THE_BLOCK        bench_block(c)
-#define THE_MIN_SCALE    0.0F
-#define THE_DST_TYPE_MAX c->y_dtype == NPUQ_HIFLOAT8 ? 15.0F : 0.0F
+#define FROM_X            &o->x
+#define FROM_SCALE        &o->scale
+#define FROM_OFFSET       &o->offset
+#define FROM_SMOOTH       if_present(&o->scale)
+#define FROM_GROUPS       if_present(&o->group_index)
+#define FROM_ROW_SCALE    if_present(&o->activation_scale)
+#define FROM_BIAS         if_present(&o->offset)
+#define TO_Y              &o->y
+#define TO_SCALE          &o->scale_out
+#define TO_OFFSET         &o->offset_out
+#define THE_AXIS          c->parameters == BENCH_AXIS ? 1 : -1
+#define THE_DIV_MODE      c->mode == BENCH_DIV
+#define THE_ROUND_MODE    NPUQ_ROUND_NEAREST
+#define THE_QUANT_MODE    c->mode == BENCH_TENSOR ? NPUQ_PER_TENSOR : NPUQ_PER_TOKEN
+#define THE_SCALE_FORM    NPUQ_SCALE_PRODUCT
+#define THE_ROW_BLOCK     1
+#define THE_BLOCK         bench_block(c)
+#define THE_MIN_SCALE     0.0F
+#define THE_DST_TYPE_MAX  c->y_dtype == NPUQ_HIFLOAT8 ? 15.0F : 0.0F
+#define THE_BLOCK_SIZE    (int32_t) bench_block(c)
+#define THE_ROUNDING      NPUQ_MX_RINT
+#define THE_SCALE_ALG     0
+#define THE_SMALL_GROUPS  0
+#define THE_MAX_LOW_BOUND 0.0F
+#define THE_BAD_GROUPS    0
 
 #define INPUT(name, NAME, ROLE, ...)  , FROM_##ROLE
 #define OUTPUT(name, NAME, ROLE, ...) , TO_##ROLE

@@ -177,7 +177,7 @@ static void judge_scale(const struct judging *j, size_t at, struct admission *pa
 
     for (int q = 0; q < QUOTIENTS; q++) {
         tokens[q] = steps_token(j->call, &j->variants[q], &extremes, q == IEEE ? &trace : NULL);
-        bits[q] = steps_parameter(&tokens[q], RESULT_SCALE);
+        bits[q] = steps_parameter(j->call, &tokens[q], RESULT_SCALE);
     }
     unit.division = trace.division;
     if (is_dumped) {
@@ -213,7 +213,7 @@ static struct unit judge_token(const struct judging *j, size_t token, struct spa
 
     for (int q = 0; q < QUOTIENTS; q++) {
         tokens[q] = steps_token(call, &j->variants[q], &extremes, q == IEEE ? &trace : NULL);
-        bits[q] = steps_parameter(&tokens[q], RESULT_SCALE);
+        bits[q] = steps_parameter(call, &tokens[q], RESULT_SCALE);
     }
     unit.division = trace.division;
     if (j->theirs[RESULT_SCALE].data) {

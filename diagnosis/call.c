@@ -204,8 +204,50 @@ struct row_range call_rows_of_band(const struct call *call, size_t token_rows, s
     return (struct row_range){begin, begin + (token_rows < left ? token_rows : left)};
 }
 
+int call_axis(const struct call *call)
+{
+    return call->options.axis < 0 ? call->options.axis + call->ndim : call->options.axis;
+}
+
+struct lines call_lines(const struct call *call, int axis, size_t length)
+{
+    const size_t extent = call->shape[axis];
+
+    return (struct lines){extent, call_stride(call, axis), length, (extent + 2 * length - 1) / (2 * length)};
+}
+
+size_t call_groups(const struct call *call, const struct lines *lines)
+{
+    return call->count == 0 ? 0 : call->count / lines->extent * lines->pairs * 2;
+}
+
+size_t call_group_with(const struct lines *lines, size_t i)
+{
+    const size_t line = i / lines->inner / lines->extent;
+    const size_t group = i / lines->inner % lines->extent / lines->length;
+
+    return ((line * lines->pairs + group / 2) * lines->inner + i % lines->inner) * 2 + group % 2;
+}
+
+struct span call_span_of_group(const struct lines *lines, size_t group)
+{
+    const size_t pair = group / 2 / lines->inner;
+    const size_t first = (pair % lines->pairs * 2 + group % 2) * lines->length; /* along the axis */
+    const size_t left = first < lines->extent ? lines->extent - first : 0;
+    const size_t begin =
+        (pair / lines->pairs * lines->extent + (left > 0 ? first : 0)) * lines->inner + group / 2 % lines->inner;
+
+    return (struct span){begin, begin + (left < lines->length ? left : lines->length) * lines->inner, lines->inner, 1};
+}
+
 struct row_range call_rows_of_token(const struct call *call, size_t token)
 {
+    if (call->op & MICROSCALES) {
+        const struct lines lines = call_lines(call, call_axis(call), call->token_length);
+        const struct span span = call_span_of_group(&lines, token);
+        const size_t end = span.end > span.begin ? span.end - span.stride : span.begin;
+        return (struct row_range){span.begin / call->columns, end / call->columns + 1};
+    }
     if (call->options.per_tensor) {
         return (struct row_range){0, 1};
     }
@@ -222,7 +264,11 @@ static void set_tokens(struct call *call)
     call->token_rows = options->row_block == 0                            ? 1
                        : (uint64_t)options->row_block < call->matrix_rows ? (size_t)options->row_block
                                                                           : call->matrix_rows;
-    if (call->op & FINDS_SCALES && options->block == 0) {
+    if (call->op & MICROSCALES) {
+        const struct lines lines = call_lines(call, call_axis(call), options->mx.block);
+        call->token_length = options->mx.block;
+        call->tokens = call_groups(call, &lines);
+    } else if (call->op & FINDS_SCALES && options->block == 0) {
         call->tokens = options->per_tensor ? 1 : call->rows;
         call->token_length = options->per_tensor ? call->count : call->columns;
     } else if (options->block > 0 && call->columns > 0) {
@@ -237,6 +283,10 @@ static struct call_options options_of(unsigned op, const struct call_options *op
     struct call_options all = *options;
 
     all.rule = op & SCALED_TO_FLOAT8 ? (op & BY_BLOCK ? RULE_FLOAT8_BLOCK : RULE_FLOAT8) : all.rule;
+    if (op & MICROSCALES) {
+        all.mx.block = all.mx.block > 0 ? all.mx.block : 32;
+        all.mx.dst_type_max = all.dst_type_max;
+    }
     return all;
 }
 
@@ -281,7 +331,7 @@ npuq_dtype call_rounded_dtype(unsigned op, npuq_dtype y_dtype)
 
 int call_results(const struct call *call)
 {
-    return call->op & ASYMMETRIC ? 3 : call->op & SYMMETRIC ? 2 : 1;
+    return call->op & ASYMMETRIC ? 3 : call->op & (SYMMETRIC | MICROSCALES) ? 2 : 1;
 }
 
 size_t call_result_count(const struct call *call, enum result result)
@@ -291,7 +341,7 @@ size_t call_result_count(const struct call *call, enum result result)
 
 npuq_dtype call_result_dtype(const struct call *call, enum result result)
 {
-    return result == RESULT_Y ? call->options.y_dtype : NPUQ_FLOAT32;
+    return result == RESULT_Y ? call->options.y_dtype : call->op & MICROSCALES ? NPUQ_FLOAT8_E8M0 : NPUQ_FLOAT32;
 }
 
 bool result_is_same(enum result result, uint64_t a, uint64_t b)

@@ -79,15 +79,18 @@ enum { EACH_OPERATOR(SETS) EACH_OWN(SETS) };
 #define OUTPUT_OFFSET(name, NAME, EXECUTOR) HAS(NAME, RESULTS, RESULT_OFFSET)
 #define OUTPUT_INT8(name, NAME, EXECUTOR)   HAS(NAME, OUTPUTS, DTYPE_INT8)
 #define OPTION_BLOCK(name, NAME, EXECUTOR)  HAS(NAME, OPTIONS, NUMBER_OF_BLOCK)
+#define OPTION_GROUPS(name, NAME, EXECUTOR) HAS(NAME, OPTIONS, NUMBER_OF_BLOCK_SIZE)
 
+/* Microscaling has powers of two as scales, and steps of its own: it is in none of the sets that follow. */
 enum {
-    FROM_FLOATS = OPERATORS_WITH(X_FLOAT32),
+    MICROSCALES = OPERATORS_WITH(OPTION_GROUPS),
+    FROM_FLOATS = OPERATORS_WITH(X_FLOAT32) & ~MICROSCALES,
     FROM_NARROW = OPERATORS_WITH(X_INT8),
     FROM_SUMS = OPERATORS_WITH(X_INT32), /* of products */
     READS_WORDS = OPERATORS_WITH(INPUT_UINT64),
     MAKES_WORDS = OPERATORS_WITH(OUTPUT_UINT64),
-    FINDS_SCALES = OPERATORS_WITH(OUTPUT_SCALE), /* from the data */
-    ASYMMETRIC = OPERATORS_WITH(OUTPUT_OFFSET),  /* and finds offsets */
+    FINDS_SCALES = OPERATORS_WITH(OUTPUT_SCALE) & ~MICROSCALES, /* from the data */
+    ASYMMETRIC = OPERATORS_WITH(OUTPUT_OFFSET),                 /* and finds offsets */
     SYMMETRIC = FINDS_SCALES & ~ASYMMETRIC,
     BY_BLOCK = OPERATORS_WITH(OPTION_BLOCK),
     TO_INT8 = OPERATORS_WITH(OUTPUT_INT8),
@@ -110,6 +113,7 @@ struct call_options {
     int64_t block;
     float min_scale;
     float dst_type_max;
+    npuq_ref_mx mx; /* of microscaling: its block is 0 elsewhere, and it takes dst_type_max from here */
     enum rule rule;
     npuq_dtype y_dtype;
 };
@@ -126,7 +130,7 @@ struct call {
     size_t channels;     /* extent of the dimension that the scales belong to; 1 for one scale */
     size_t inner;        /* elements from one channel to the next */
     size_t group_rows;   /* rows that share a channel for each column, of anti_quant; 0 if all rows do */
-    size_t tokens;       /* dynamic operators: rows, the tensor, or blocks, each with one scale */
+    size_t tokens;       /* dynamic operators: rows, the tensor, blocks, or groups along an axis, each with one scale */
     size_t token_length; /* of blocks the last one of a row may be shorter */
     size_t token_rows;   /* how many rows a token has so many elements of; the last one of a matrix may have fewer */
     size_t matrix_rows;  /* the last dimension but one, where blocks begin anew */
@@ -158,6 +162,28 @@ struct row_range {
     size_t end; /* not included */
 };
 struct row_range call_rows_of_band(const struct call *call, size_t token_rows, size_t band);
+
+/* Groups of microscaling: so many elements along an axis, two in a pair. Their numbers are the places of their scales:
+ * the second group of the last pair of a line may be none. */
+struct lines {
+    size_t extent; /* of the axis */
+    size_t inner;  /* elements from one index of the axis to the next */
+    size_t length; /* of a group */
+    size_t pairs;  /* of groups, along the axis */
+};
+int call_axis(const struct call *call);
+struct lines call_lines(const struct call *call, int axis, size_t length);
+size_t call_groups(const struct call *call, const struct lines *lines);
+size_t call_group_with(const struct lines *lines, size_t i);
+
+/* The elements of x from begin to end, at steps, and, of a block of several rows, those below them. */
+struct span {
+    size_t begin;
+    size_t end; /* not included */
+    size_t stride;
+    size_t rows; /* 1 where the rest has several rows, too */
+};
+struct span call_span_of_group(const struct lines *lines, size_t group);
 
 /* The rows that a scale belongs to; that of the tensor counts as one of its first row. */
 struct row_range call_rows_of_token(const struct call *call, size_t token);

@@ -24,7 +24,7 @@ enum {
     AFFINE = FROM_FLOATS & ~SYMMETRIC, /* with an offset */
     DYNAMIC = OPERATORS_WITH(INPUT_SMOOTH),
     IN_GROUPS = OPERATORS_WITH(INPUT_GROUPS),
-    BY_AXIS = OPERATORS_WITH(OPTION_AXIS),
+    BY_AXIS = OPERATORS_WITH(OPTION_AXIS) & ~MICROSCALES,
     BY_RULE = OPERATORS_WITH(OPTION_RULE),
     BY_ROWS = FINDS_SCALES & ~BY_BLOCK,
     BLOCK_TO_INT8 = BY_BLOCK & TO_INT8,
@@ -187,6 +187,8 @@ enum {
             DOES(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64, STEP_ROUNDING, rounding),                          \
             "multiplies by a fixed-point scale and rounds once, halves " halves, OTHER_DEFINITION                      \
     }
+#define CHECK_ROUND_MODE                                                                                               \
+    "Check the round mode: \"rint\" rounds halves to even, \"round\" away from zero, and \"floor\" rounds down."
 #define OTHER_OPERATOR "Compare such a kernel with that operator: this one has other bits."
 #define THIS_RULE      "Scale x as the rule of this operator says."
 #define AS_MOE_ROUTING                                                                                                 \
@@ -197,6 +199,24 @@ enum {
         OTHER_OPERATOR
 #define AS_GROUPED_SWIGLU                                                                                              \
     "multiplies by 1 / (m / DMAX) and rounds to float16, as npu_grouped_matmul_swiglu_quant does", OTHER_OPERATOR
+/* How microscaling finds the codes of scales elsewhere. */
+#define CODE(name, how_common, y, rule, what)                                                                          \
+    {                                                                                                                  \
+        "scale-" name, how_common, MICROSCALES, y, NO_NEEDS, DOES(STEP_CODE, CODE_##rule), what, OTHER_RULE            \
+    }
+#define OTHER_RULE                                                                                                     \
+    "Find S as scale_alg says, or compare with the other rule: npuquant.mx.CONVENTIONS lists which library has which."
+#define SMALL_GROUPS(name, rule, what)                                                                                 \
+    {                                                                                                                  \
+        "small-groups-" name, USUAL, MICROSCALES, Y_ANY, NEEDS(wide_x), DOES(STEP_SMALL_GROUPS, 1 + (int)rule), what,  \
+            "Check small_groups: kernels of the device, its relatives and OCP have different rules."                   \
+    }
+#define GROUPS_OF(length, exponent)                                                                                    \
+    {                                                                                                                  \
+        "groups-of-" length, USUAL, MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_BLOCK, BLOCK_RUNS + (exponent)),           \
+            "takes groups of " length ", and for the scale of a group that of its first element",                      \
+            "A group has block_size elements."                                                                         \
+    }
 #define OTHER_DEFINITION "Compute as this operator does, or compare with that library: the bits differ."
 #define IN_FLOAT32       "Compute every step in float32; in Python, wrap numbers in numpy.float32."
 #define KEEP_IN_FLOAT32  "Keep values in float32; only the last step converts them to the result's type."
@@ -213,8 +233,9 @@ const struct hypothesis hypotheses[] = {
     /* ---- memory that was never written ---- */
     {"tail-untouched", COMMON, ALL, Y_ANY, NO_NEEDS, DOES(STEP_LAYOUT, LAYOUT_TAIL_UNTOUCHED),
      "leaves the last columns of a row untouched", "Handle the columns that do not fill a vector."},
-    {"rows-untouched", COMMON, FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(rows), DOES(STEP_LAYOUT, LAYOUT_ROWS_UNTOUCHED),
-     "leaves the last rows untouched", "Check how rows are shared among cores or blocks."},
+    {"rows-untouched", COMMON, FROM_FLOATS | TO_FLOATS | MICROSCALES, Y_ANY, NEEDS(rows),
+     DOES(STEP_LAYOUT, LAYOUT_ROWS_UNTOUCHED), "leaves the last rows untouched",
+     "Check how rows are shared among cores or blocks."},
     /* ---- rules of other operators, that decide several steps ---- */
     {"dynamic-quant", USUAL, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_RULE, RULE_DYNAMIC_QUANT),
      "multiplies by DMAX / m and returns m * (1 / DMAX), as npu_dynamic_quant does", OTHER_OPERATOR},
@@ -250,6 +271,66 @@ const struct hypothesis hypotheses[] = {
      "Round half to even instead of up."},
     {"half-even", USUAL, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_HALF_EVEN), "rounds halves to even",
      "Use round() instead of rint(): up to CANN 8.5 npu_moe_init_routing_v2 and _v3 round halves away from zero."},
+    {"half-even", COMMON, MICROSCALES, Y_FLOAT4, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_HALF_EVEN),
+     "rounds halves to even", CHECK_ROUND_MODE},
+    {"half-away", COMMON, MICROSCALES, Y_MX_8 | Y_FLOAT4, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_HALF_AWAY),
+     "rounds halves away from zero, as microxcaling does", CHECK_ROUND_MODE},
+    {"half-to-zero", USUAL, MICROSCALES, Y_MX_8 | Y_FLOAT4, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_HALF_TO_ZERO),
+     "rounds halves towards zero, as ggml does", CHECK_ROUND_MODE},
+    {"truncate", COMMON, MICROSCALES, Y_MX_8 | Y_FLOAT4, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_TRUNCATE),
+     "rounds towards zero", CHECK_ROUND_MODE},
+    {"floor", USUAL, MICROSCALES, Y_MX_8 | Y_FLOAT4, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_FLOOR), "rounds down",
+     CHECK_ROUND_MODE},
+    /* ---- microscaling: scales and groups ---- */
+    CODE("floor", COMMON, Y_ANY, FLOOR,
+         "finds S from the exponent of the largest magnitude alone, as OCP's FLOOR does: scale_alg 0"),
+    CODE("rceil", COMMON, Y_MX_8 | Y_E2M1, RCEIL,
+         "takes the next power of two from the quotient by the largest value on, as RCEIL does: scale_alg 1, or 2 to 4 "
+         "bits"),
+    CODE("even", COMMON, Y_ANY, HALF_UP,
+         "rounds the largest magnitude to the fraction of y's type, halves up, and takes its exponent, as torchao's "
+         "EVEN does"),
+    CODE("even-below", USUAL, Y_E2M1, HALF_DOWN,
+         "rounds the largest magnitude to the fraction of y's type, halves down, and takes its exponent, as FBGEMM's "
+         "EVEN "
+         "does: scale_alg 2 with dst_type_max 7"),
+    CODE("ceil", COMMON, Y_ANY, CEIL,
+         "takes the exponent of the next power of two from the largest magnitude on, as torchao's CEIL does"),
+    CODE("nearest", USUAL, Y_ANY, NEAREST,
+         "rounds the logarithm of the largest magnitude over y's largest value to the nearest integer, as MLX did"),
+    CODE("floor-plus-1", USUAL, Y_ANY, FLOOR_PLUS_1,
+         "adds 1 to the S that the exponent of the largest magnitude gives, as AWS's NKI does"),
+    CODE("round-scale", USUAL, Y_MX_8, ROUND_SCALE,
+         "finds S as npu_moe_init_routing_v2 does after CANN 9.1: at least 1, and rounded up above 1.75"),
+    CODE("emax-less", USUAL, Y_MX_8 | Y_E2M1, EMAX_LESS, "subtracts one less than the exponent of y's largest value"),
+    CODE("emax-more", USUAL, Y_ANY, EMAX_MORE, "subtracts one more than the exponent of y's largest value"),
+    SMALL_GROUPS("zero", NPUQ_REF_RULE_S, "makes zeros of every group with S = 0, as small_groups 0 says"),
+    SMALL_GROUPS("subnormal", NPUQ_REF_RULE_E,
+                 "makes zeros of groups whose largest magnitude is subnormal, as small_groups 1 says"),
+    SMALL_GROUPS("kept", NPUQ_REF_RULE_N, "makes zeros of no group, as small_groups 2 says"),
+    {"bad-groups-nan", COMMON, MICROSCALES, Y_MX_8, NO_NEEDS, DOES(STEP_BAD_GROUPS, BAD_NAN),
+     "makes NaN of all elements of a group with NaN or an infinity",
+     "Check bad_groups: the device makes zeros of them."},
+    {"bad-groups-zero", COMMON, MICROSCALES, Y_MX_8, NO_NEEDS, DOES(STEP_BAD_GROUPS, BAD_ZEROS),
+     "makes zeros of all elements of a group with NaN or an infinity", "Check bad_groups: 1 makes NaN of them."},
+    {"range-ignores-nan", USUAL, MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_RANGE, RANGE_IGNORES_NAN),
+     "leaves NaN out of the largest magnitude", "One NaN makes the scale of its group FF."},
+    {"least-m-1e-4", USUAL, MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_LEAST, LEAST_M_1E_4),
+     "takes 1e-4 for the largest magnitude if that is less", "Without max_low_bound, there is no least magnitude."},
+    {"max-low-bound-ignored", USUAL, MICROSCALES, Y_MX_8, NEEDS(low_bound), DOES(STEP_LEAST, LEAST_NONE),
+     "ignores max_low_bound", "With scale_alg 1, no largest magnitude but 0 counts as less."},
+    GROUPS_OF("16", 4),
+    GROUPS_OF("32", 5),
+    GROUPS_OF("64", 6),
+    GROUPS_OF("128", 7),
+    {"other-axis", COMMON, MICROSCALES, Y_ANY, NEEDS(two_axes), DOES(STEP_BLOCK, BLOCK_COLUMN),
+     "takes groups along another axis, and for the scale of a group that of its first element",
+     "Check axis: it is the last one or, if that is given, the one before."},
+    {"scales-swapped", USUAL, MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_RETURNED_TOKEN, PLACE_IN_PAIR),
+     "returns the two scales of each pair in the other order", "The scale of the first group of a pair comes first."},
+    {"overflows", COMMON, MICROSCALES, Y_MX_8, NO_NEEDS, DOES(STEP_SATURATION, SATURATE_NONE),
+     "makes an infinity, or in float8_e4m3fn NaN, of what is beyond the largest value",
+     "Saturate: clamp before the cast."},
     /* ---- product and sum ---- */
     {"fused", COMMON, AFFINE | SCALED_SUMS, Y_ANY, NEEDS_3(product, long_product, sum), DOES(STEP_SUM, SUM_FUSED),
      "rounds product and sum once, as a fused multiply-add does",
@@ -787,6 +868,10 @@ const struct hypothesis hypotheses[] = {
     /* ---- layout ---- */
     {"nibbles-swapped", COMMON, TO_INT4, Y_INT4, NO_NEEDS, DOES(STEP_LAYOUT, LAYOUT_NIBBLES_SWAPPED),
      "swaps the two int4 of a byte", "The even element is in the low half of a byte."},
+    {"nibbles-swapped", COMMON, MICROSCALES, Y_FLOAT4, NO_NEEDS, DOES(STEP_LAYOUT, LAYOUT_NIBBLES_SWAPPED),
+     "puts the even element of a byte in the high half", "The even element is in the low half of its byte."},
+    {"halves-of-32", COMMON, MICROSCALES, Y_FLOAT4, NEEDS(runs_of_32), DOES(STEP_LAYOUT, LAYOUT_HALVES_OF_32),
+     "puts elements j and j + 16 of each 32 in byte j, as ggml's mxfp4 does", "Two elements of a byte are neighbours."},
     {"words-reversed", RARE, TO_INT4, Y_INT4, NO_NEEDS, DOES(STEP_LAYOUT, LAYOUT_WORD_REVERSED),
      "packs words from the other end", "Element 8k is in the lowest bits of word k."},
     {"awq-order", USUAL, TO_INT4, Y_INT4, NO_NEEDS, DOES(STEP_LAYOUT, LAYOUT_AWQ),
@@ -832,13 +917,15 @@ const struct hypothesis hypotheses[] = {
      "reads from byte j of a word elements j and j + 4", PACK_IN_ORDER},
     {"x-fractal-nz", USUAL, FROM_NARROW, Y_ANY, NEEDS(fractals_of_x), DOES(STEP_INPUT_LAYOUT, LAYOUT_FRACTAL_NZ),
      "reads x as FRACTAL_NZ: for each block of columns, 32 bytes wide, all rows", "Convert x to the format ND first."},
-    {"transposed", COMMON, FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(rows), DOES(STEP_LAYOUT, LAYOUT_TRANSPOSED),
-     "returns the transposed result", "Check the layout of the tensor that was saved."},
+    {"transposed", COMMON, FROM_FLOATS | TO_FLOATS | MICROSCALES, Y_ANY, NEEDS(rows),
+     DOES(STEP_LAYOUT, LAYOUT_TRANSPOSED), "returns the transposed result",
+     "Check the layout of the tensor that was saved."},
     {"fractal-nz", USUAL, FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(fractals), DOES(STEP_LAYOUT, LAYOUT_FRACTAL_NZ),
      "stores y as FRACTAL_NZ: for each block of columns, 32 bytes wide, all rows",
      "Convert the result to the format ND before it is saved."},
-    {"rows-permuted", USUAL, FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(rows), DOES(STEP_LAYOUT, LAYOUT_ROWS_PERMUTED),
-     "returns the rows in another order", "Check how rows are numbered in blocks."},
+    {"rows-permuted", USUAL, FROM_FLOATS | TO_FLOATS | MICROSCALES, Y_ANY, NEEDS(rows),
+     DOES(STEP_LAYOUT, LAYOUT_ROWS_PERMUTED), "returns the rows in another order",
+     "Check how rows are numbered in blocks."},
     /* ---- kernels by other definitions: several steps at once ---- */
     {"moe-routing", COMMON, BY_ROW_FACTOR, Y_INT8, NO_NEEDS, DOES(STEP_RULE, RULE_MOE_ROUTING), AS_MOE_ROUTING},
     {"moe-routing-8-5", USUAL, BY_ROW_FACTOR, Y_INT8, NO_NEEDS, DOES(STEP_RULE, RULE_MOE_ROUTING_8_5),
@@ -1078,6 +1165,8 @@ struct needs needs_met(const struct call *call)
         .empty_group = regroups(call, GROUPED_WITHOUT_EMPTY),
         .words = regroups(call, GROUPED_BY_WORDS),
         .biases = bias->data && call->columns > 1,
+        .two_axes = call->op & MICROSCALES && call->rows > 1 && call->columns > 1,
+        .low_bound = call->options.mx.max_low_bound > 0,
     };
 }
 
@@ -1135,6 +1224,37 @@ static bool has_dimension(const struct call *call, int place)
            !(first && is_stride_of(call, dimension, length));
 }
 
+/* Whether a kernel of microscaling with these choices does what the call's options do not say already. */
+static bool changes_groups(const struct variant *variant, const struct call *call)
+{
+    const npuq_ref_mx *mx = &call->options.mx;
+    const unsigned char *choice = variant->choice;
+    const size_t extent = call->shape[call_axis(call)];
+    const size_t length = variant_size(choice[STEP_BLOCK]);
+    const size_t least = length < call->token_length ? length : call->token_length;
+    const bool by_exponent =
+        mx->scale_algorithm == 0 ||
+        (mx->scale_algorithm == 2 && (mx->dst_type_max == 0 || mx->dst_type_max == 6 || mx->dst_type_max == 7));
+    const enum rounding_choice rounding = mx->rounding == NPUQ_REF_RINT    ? ROUND_HALF_EVEN
+                                          : mx->rounding == NPUQ_REF_ROUND ? ROUND_HALF_AWAY
+                                                                           : ROUND_FLOOR;
+    const bool is_rceil =
+        mx->scale_algorithm == 1 || (mx->scale_algorithm == 2 && (mx->dst_type_max == 0 || mx->dst_type_max == 6));
+    const int small = choice[STEP_SMALL_GROUPS] - 1;
+    /* Otherwise groups of zeros alone are small. Of float4_e1m2 S is 0 just where the exponent field is. */
+    const bool is_same_rule = small == (int)mx->small_groups || !by_exponent ||
+                              (call->options.y_dtype == NPUQ_FLOAT4_E1M2 &&
+                               (small == NPUQ_REF_RULE_N) == (mx->small_groups == NPUQ_REF_RULE_N));
+
+    return !(choice[STEP_CODE] == CODE_FLOOR && mx->scale_algorithm == 0) &&
+           !(choice[STEP_CODE] == CODE_RCEIL && is_rceil) &&
+           !(choice[STEP_CODE] == CODE_HALF_DOWN && mx->scale_algorithm == 2 && mx->dst_type_max == 7) &&
+           !(choice[STEP_SMALL_GROUPS] != AS_DEFINED && is_same_rule) &&
+           !(choice[STEP_SATURATION] != AS_DEFINED && mx->scale_algorithm == 1) && /* nothing is beyond */
+           !(choice[STEP_BAD_GROUPS] == (mx->bad_is_nan ? BAD_NAN : BAD_ZEROS)) && choice[STEP_ROUNDING] != rounding &&
+           (length == 0 || (length != call->token_length && least < extent));
+}
+
 /* Whether the call has more than the kernel takes for all, the operands that it takes for other types, the
  * dimension that it takes, and, to tell any number from a wrong scale, two scales or more. */
 static bool has_what_is_chosen(const struct variant *variant, const struct call *call)
@@ -1143,6 +1263,9 @@ static bool has_what_is_chosen(const struct variant *variant, const struct call 
     const size_t scales = call->channels > 1 ? call->channels : call->columns;
     const int block = variant->choice[STEP_BLOCK];
 
+    if (call->op & MICROSCALES) {
+        return changes_groups(variant, call);
+    }
     return (!variant_is_read(variant) || call->tokens > 1) &&
            variant_size(block) <= (block < BLOCK_ROWS ? call->columns : call->rows) - 1 &&
            variant_size(variant->choice[STEP_SCALE_PLACE]) <= scales - 1 &&

@@ -70,6 +70,8 @@ struct needs {
     bool rounded_inverse; /* 1 / DMAX has other bits than DMAX */
     bool other_type_max;  /* a dst_type_max other than the largest value of y's type */
     bool other_scaling;   /* no rule of row_quant that divides by m / DMAX */
+    bool two_axes;        /* of microscaling: groups may run along another axis */
+    bool low_bound;       /* a max_low_bound */
 };
 
 /* Types of y, as bits. */
@@ -92,7 +94,10 @@ enum {
     Y_FLOAT = Y_HALF | Y_FLOAT32,
     Y_BYTES = Y_INT32 | Y_FLOAT | Y_WORD,
     Y_FLOAT8 = 1 << DTYPE_FLOAT8_E4M3FN | 1 << DTYPE_FLOAT8_E5M2 | 1 << DTYPE_HIFLOAT8,
-    Y_ANY = Y_INTEGER | Y_FLOAT | Y_FLOAT8,
+    Y_E2M1 = 1 << DTYPE_FLOAT4_E2M1,
+    Y_FLOAT4 = Y_E2M1 | 1 << DTYPE_FLOAT4_E1M2,
+    Y_MX_8 = 1 << DTYPE_FLOAT8_E4M3FN | 1 << DTYPE_FLOAT8_E5M2, /* of microscaling */
+    Y_ANY = Y_INTEGER | Y_FLOAT | Y_FLOAT8 | Y_FLOAT4,
 };
 
 /* How often kernels have a mistake: of mistakes that give the same bits, the commoner one is named first. */

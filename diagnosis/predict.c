@@ -136,6 +136,9 @@ struct token predict_token(struct predictor *p, size_t token, struct trace *trac
 /* Before the layout. */
 static uint64_t predict_element(struct predictor *p, enum result result, size_t i, struct trace *trace)
 {
+    if (result != RESULT_Y && steps_is_vacant(p->call, p->variant, i)) {
+        return 0;
+    }
     if (p->call->tokens > 0) {
         const size_t token = result == RESULT_Y ? steps_token_of(p->call, p->variant, i)
                                                 : steps_token_of_parameter(p->call, p->variant, i);
@@ -146,7 +149,7 @@ static uint64_t predict_element(struct predictor *p, enum result result, size_t 
         }
     }
     return result == RESULT_Y ? steps_element(p->call, p->variant, &p->token, i, trace)
-                              : steps_parameter(&p->token, result);
+                              : steps_parameter(p->call, &p->token, result);
 }
 
 /* The int4 at i of a word or a byte, as the kernel packs it. */

@@ -23,7 +23,7 @@ static void quantise(void *argument, size_t begin, size_t end)
     for (size_t row = begin; row < end; row++) {
         const struct extremes extremes = steps_extremes(call, &definition, row);
         const struct token token = steps_token(call, &definition, &extremes, NULL);
-        array_set_bits(&rows->scale, row, steps_parameter(&token, RESULT_SCALE));
+        array_set_bits(&rows->scale, row, steps_parameter(call, &token, RESULT_SCALE));
         for (size_t i = row * call->columns; i < (row + 1) * call->columns; i++) {
             array_set_bits(&rows->y, i, steps_element(call, &definition, &token, i, NULL));
         }

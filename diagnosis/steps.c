@@ -278,6 +278,7 @@ static size_t turned(size_t i, int place, size_t count)
     case PLACE_FIRST: return 0;
     case PLACE_NEXT_BUT_LAST: return i + 1 < count ? i + 1 : i;
     case PLACE_PREVIOUS_BUT_FIRST: return i > 0 ? i - 1 : i;
+    case PLACE_IN_PAIR: return i ^ 1;
     default: return place < PLACE_OF_FIRST ? i : i % variant_size(place);
     }
 }
@@ -453,8 +454,23 @@ static size_t rows_of_token(const struct call *call, const struct variant *varia
     return variant->choice[STEP_BLOCK] == BLOCK_ONE_ROW ? 1 : call->token_rows;
 }
 
+/* The groups of microscaling, of another length or along another axis if the variant says so. */
+static struct lines lines_of(const struct call *call, const struct variant *variant)
+{
+    const int last = call->ndim - 1;
+    const int axis = call_axis(call);
+    const int how = variant->choice[STEP_BLOCK];
+
+    return call_lines(call, how == BLOCK_COLUMN ? (axis == last ? last - 1 : last) : axis,
+                      how >= BLOCK_RUNS ? variant_size(how) : call->token_length);
+}
+
 size_t steps_tokens(const struct call *call, const struct variant *variant)
 {
+    if (call->op & MICROSCALES) {
+        const struct lines lines = lines_of(call, variant);
+        return call_groups(call, &lines);
+    }
     return call->tokens == 0                             ? 0
            : variant->choice[STEP_BLOCK] == BLOCK_COLUMN ? call->columns
            : is_of_tensor(call, variant)
@@ -464,6 +480,10 @@ size_t steps_tokens(const struct call *call, const struct variant *variant)
 
 struct span steps_token_span(const struct call *call, const struct variant *variant, size_t token)
 {
+    if (call->op & MICROSCALES) {
+        const struct lines lines = lines_of(call, variant);
+        return call_span_of_group(&lines, token);
+    }
     const size_t tokens = tokens_of_whole(call, variant);
     const size_t length = length_of_token(call, variant);
     const size_t whole = length_of_whole(call, variant);
@@ -497,6 +517,10 @@ struct span steps_token_span(const struct call *call, const struct variant *vari
 /* The token that element i is part of. */
 static size_t token_with(const struct call *call, const struct variant *variant, size_t i)
 {
+    if (call->op & MICROSCALES) {
+        const struct lines lines = lines_of(call, variant);
+        return call_group_with(&lines, i);
+    }
     const size_t whole = length_of_whole(call, variant);
     const size_t band = is_of_tensor(call, variant) ? 0 : call_band_of(call, rows_of_token(call, variant), i / whole);
 
@@ -518,9 +542,21 @@ size_t steps_token_of_parameter(const struct call *call, const struct variant *v
 
     i = turned(i, variant->choice[STEP_RETURNED_TOKEN], call->tokens);
     return variant->choice[STEP_BLOCK] == AS_DEFINED ? i
-           : variant->choice[STEP_BLOCK] == BLOCK_COLUMN
+           : variant->choice[STEP_BLOCK] == BLOCK_COLUMN && !(call->op & MICROSCALES)
                ? i % call->columns
                : token_with(call, variant, steps_token_span(call, &definition, i).begin);
+}
+
+bool steps_is_vacant(const struct call *call, const struct variant *variant, size_t i)
+{
+    static const struct variant definition;
+
+    if (!(call->op & MICROSCALES) || variant->choice[STEP_BLOCK] == AS_DEFINED) {
+        return false;
+    }
+    const struct span own =
+        steps_token_span(call, &definition, turned(i, variant->choice[STEP_RETURNED_TOKEN], call->tokens));
+    return own.end == own.begin;
 }
 
 static double clamp(double value, double low, double high)
@@ -609,14 +645,14 @@ struct extremes steps_extremes(const struct call *call, const struct variant *va
 {
     const struct arithmetic a = arithmetic_of(call, variant, NULL);
     const int range = choice(&a, STEP_RANGE);
-    const bool symmetric = call->op & SYMMETRIC;
+    const bool symmetric = call->op & (SYMMETRIC | MICROSCALES);
     const struct span span = steps_token_span(call, variant, token);
     struct extremes e = {-INFINITY, INFINITY, span.begin, span.begin};
 
     const bool signless = symmetric && range != RANGE_WITHOUT_SIGN && range != RANGE_ONE_SIDED;
 
-    if (symmetric && range != RANGE_WITHOUT_SIGN) {
-        e.hi = 0;
+    if (symmetric && range != RANGE_WITHOUT_SIGN && (span.end > span.begin || !(call->op & MICROSCALES))) {
+        e.hi = 0; /* a group that a pair lacks has none */
     }
     for (size_t row = 0; row < span.rows; row++) {
         for (size_t at = span.begin; at < span.end; at += span.stride) {
@@ -954,11 +990,109 @@ static struct token symmetric_token(const struct arithmetic *a, const struct ext
     return token;
 }
 
+/* ---- microscaling: the scale of a group ------------------------------------------------------------------------- */
+
+/* The code by a rule that no options of the operator have. m is finite, and not negative. */
+static int other_code(const struct arithmetic *a, int rule, float m)
+{
+    const npuq_ref_small_facts y = npuq_ref_small_facts_of((npuq_ref_dtype)a->call->options.y_dtype);
+    const int32_t half = (int32_t)1 << (22 - y.fraction);
+    const int emax = npuq_ref_exponent(y.largest) - 127;
+    int32_t bits = (int32_t)npuq_ref_to_bits(m);
+    int code;
+
+    switch (rule) {
+    case CODE_HALF_UP: bits += half; break;
+    case CODE_HALF_DOWN: bits += half - 1; break;
+    case CODE_CEIL: bits += 0x7FFFFF; break;
+    default: break;
+    }
+    code = bits >> 23;
+    switch (rule) {
+    case CODE_HALF_UP:
+    case CODE_HALF_DOWN:
+        if (code == 255) {
+            return 255;
+        }
+        break;
+    case CODE_NEAREST: return m == 0 ? 0 : (int)clamp(nearbyint(log2((double)m / (double)y.largest)) + 127, 0, 254);
+    case CODE_ROUND_SCALE: return m == 0 ? 0 : code <= emax ? 1 : code - emax + ((bits >> 16 & 0x7F) > 0x60);
+    case CODE_FLOOR_PLUS_1: return (code > emax ? code - emax : 0) + 1;
+    case CODE_EMAX_LESS: code += 1; break;
+    case CODE_EMAX_MORE: code -= 1; break;
+    default: break;
+    }
+    return code > emax ? code - emax : 0;
+}
+
+/* The options of the operator by which a kernel with the variant finds scales: those of a rule that they have. */
+static npuq_ref_mx mx_options(const struct arithmetic *a)
+{
+    npuq_ref_mx options = a->call->options.mx;
+    const bool has_4_bits = dtype_of(a->call->options.y_dtype)->bits == 4;
+
+    switch (choice(a, STEP_CODE)) {
+    case AS_DEFINED: break;
+    case CODE_RCEIL:
+        options.scale_algorithm = has_4_bits ? 2 : 1;
+        options.dst_type_max = 0;
+        break;
+    case CODE_HALF_DOWN:
+        options.scale_algorithm = 2;
+        options.dst_type_max = 7;
+        break;
+    default: options.scale_algorithm = 0; break;
+    }
+    options.max_low_bound =
+        options.scale_algorithm == 1 && choice(a, STEP_LEAST) != LEAST_NONE ? options.max_low_bound : 0;
+    if (choice(a, STEP_SMALL_GROUPS) != AS_DEFINED) {
+        options.small_groups = (npuq_ref_small_groups)(choice(a, STEP_SMALL_GROUPS) - 1);
+    }
+    return options;
+}
+
+/* The scale is the code, and back is what elements are multiplied by. */
+static struct token group_token(const struct arithmetic *a, const struct extremes *e)
+{
+    const struct call *call = a->call;
+    const npuq_ref_mx options = mx_options(a);
+    const int rule = choice(a, STEP_CODE);
+    const bool is_last = call_axis(call) == call->ndim - 1;
+    float m = (float)e->hi;
+
+    if (m < 0) { /* a pair without its second group */
+        return (struct token){.scale = note_integer(a->trace, "S", 0)};
+    }
+    note(a->trace, "a = max |x|", e->hi);
+    note_place(a, "a is at", e->hi_at);
+    if (choice(a, STEP_LEAST) == LEAST_M_1E_4 && m < 1e-4F) {
+        m = 1e-4F;
+    }
+    npuq_ref_mx_group group = npuq_ref_mx_group_of(m, (npuq_ref_dtype)call->operands[OPERAND_X].dtype, is_last,
+                                                   (npuq_ref_dtype)call->options.y_dtype, &options);
+    if (rule >= CODE_HALF_UP && rule != CODE_HALF_DOWN && npuq_ref_exponent(m) < 255) {
+        const int code = other_code(a, rule, m);
+        const bool is_small = options.small_groups == NPUQ_REF_RULE_S   ? code == 0
+                              : options.small_groups != NPUQ_REF_RULE_N ? npuq_ref_exponent(m) == 0
+                                                                        : false;
+        group.S = (uint8_t)code;
+        group.R = is_small || code == 255 ? 0 : npuq_ref_float8_e8m0((uint8_t)(254 - code));
+    }
+    note_integer(a->trace, "S", (double)group.S);
+    if (group.S < 255) {
+        note(a->trace, "R", (double)group.R);
+    }
+    return (struct token){.scale = group.S, .back = (double)group.R, .largest = e->hi, .returned_scale = group.S};
+}
+
 struct token steps_token(const struct call *call, const struct variant *variant, const struct extremes *extremes,
                          struct trace *trace)
 {
     const struct arithmetic a = arithmetic_of(call, variant, trace);
 
+    if (call->op & MICROSCALES) {
+        return group_token(&a, extremes);
+    }
     struct token token = call->op & SYMMETRIC ? symmetric_token(&a, extremes) : asymmetric_token(&a, extremes);
     token.returned_scale = to_type(token.returned_scale, choice(&a, STEP_RETURNED));
     token.returned_offset = to_type(token.returned_offset, choice(&a, STEP_RETURNED));
@@ -1290,6 +1424,56 @@ static uint64_t dynamic_element(const struct arithmetic *a, const struct token *
     return with_offset(a, t, v, token->back, has_offset, token->offset);
 }
 
+/* The code of a small float. NaN is 0. */
+static uint64_t small_bits(const struct arithmetic *a, float t)
+{
+    const npuq_ref_dtype y = (npuq_ref_dtype)a->call->options.y_dtype;
+    const npuq_ref_small_facts of = npuq_ref_small_facts_of(y);
+    const uint32_t sign = npuq_ref_to_bits(t) >> 31 << (of.bits - 1);
+    const float size = npuq_ref_from_bits(npuq_ref_to_bits(t) & 0x7FFFFFFFU);
+    const uint32_t below = npuq_ref_to_small_float(y, size, NPUQ_REF_FLOOR);
+    const uint32_t largest = npuq_ref_to_small_float(y, of.largest, NPUQ_REF_FLOOR);
+
+    if (npuq_ref_is_nan(t)) {
+        return 0;
+    }
+    if (choice(a, STEP_SATURATION) == SATURATE_NONE) {
+        /* The next code would have the next power of two, or the last value but one and more. */
+        const float step = of.largest - npuq_ref_small_float(y, (uint8_t)(largest - 1));
+        const float middle = of.largest + step / 2;
+        if (size > middle || (size == middle && largest % 2 == 1)) {
+            return sign | (largest + 1);
+        }
+    }
+    switch (choice(a, STEP_ROUNDING)) {
+    case ROUND_HALF_EVEN: return npuq_ref_to_small_float(y, t, NPUQ_REF_RINT);
+    case ROUND_HALF_AWAY: return npuq_ref_to_small_float(y, t, NPUQ_REF_ROUND);
+    case ROUND_FLOOR: return npuq_ref_to_small_float(y, t, NPUQ_REF_FLOOR);
+    case ROUND_TRUNCATE: return sign | below;
+    case ROUND_HALF_TO_ZERO: {
+        const double low = (double)npuq_ref_small_float(y, (uint8_t)below);
+        const double next = (double)npuq_ref_small_float(y, (uint8_t)(below + 1));
+        return sign | (below + (below < largest && (double)size > (low + next) / 2));
+    }
+    default: return npuq_ref_to_small_float(y, t, a->call->options.mx.rounding);
+    }
+}
+
+/* An element of a group. */
+static uint64_t group_element(const struct arithmetic *a, const struct token *token, size_t i)
+{
+    const double x = note(a->trace, "x", load_x(a, i));
+    const int how = choice(a, STEP_BAD_GROUPS);
+    const bool makes_nan = how == AS_DEFINED ? a->call->options.mx.bad_is_nan : how == BAD_NAN;
+
+    if (token->scale == 255) {
+        return makes_nan ? (is_nan(x) && is_negative(x) ? 0xFF : 0x7F) : 0;
+    }
+    const bool is_half = a->call->operands[OPERAND_X].dtype == NPUQ_BFLOAT16;
+    const double p = multiply(a, x, token->back, is_half ? TYPE_BFLOAT16 : AS_DEFINED);
+    return small_bits(a, (float)note(a->trace, "p = x * R", p));
+}
+
 /* t times the scale, or by it where anti_quant is done the opposite way. */
 static double times_scale(const struct arithmetic *a, double t, double s)
 {
@@ -1562,7 +1746,7 @@ static uint64_t element_bits(const struct arithmetic *a, const struct token *tok
     case ANTI_QUANT: return anti_quant_element(a, i);
     case DEQUANT: return dequant_element(a, i);
     case REQUANT: return requant_element(a, i);
-    default: return dynamic_element(a, token, i);
+    default: return a->call->op & MICROSCALES ? group_element(a, token, i) : dynamic_element(a, token, i);
     }
 }
 
@@ -1582,8 +1766,11 @@ uint64_t steps_element(const struct call *call, const struct variant *variant, c
     }
 }
 
-uint64_t steps_parameter(const struct token *token, enum result result)
+uint64_t steps_parameter(const struct call *call, const struct token *token, enum result result)
 {
+    if (call->op & MICROSCALES) {
+        return (uint64_t)token->returned_scale;
+    }
     const float value = (float)(result == RESULT_SCALE ? token->returned_scale : token->returned_offset);
 
     return npuq_ref_to_bits(npuq_ref_canonical(value == 0 ? 0 : value)); /* compared as values */

@@ -44,7 +44,7 @@ struct extremes {
 
 /* The parameters that the elements of a token share. */
 struct token {
-    double scale; /* as the kernel uses them; they are returned as float32 */
+    double scale; /* as the kernel uses them; they are returned as float32, or of microscaling as a code */
     double offset;
     double back;
     double largest; /* m of the symmetric operators */
@@ -72,14 +72,6 @@ size_t steps_elements_of_channel(const struct call *call);
 /* How many tokens a kernel has: one for each scale, unless its blocks are of another length. */
 size_t steps_tokens(const struct call *call, const struct variant *variant);
 
-/* The elements of x from begin to end, at steps, and, of a block of several rows, those below them. */
-struct span {
-    size_t begin;
-    size_t end; /* not included */
-    size_t stride;
-    size_t rows; /* 1 where the rest has several rows, too */
-};
-
 struct span steps_token_span(const struct call *call, const struct variant *variant, size_t token);
 
 /* The choices before the search for extremes: equal for variants that find the same. */
@@ -106,12 +98,15 @@ size_t steps_token_of(const struct call *call, const struct variant *variant, si
 /* The token whose parameters are returned at index i of scale and offset: that of the first element they are for. */
 size_t steps_token_of_parameter(const struct call *call, const struct variant *variant, size_t i);
 
+/* Whether index i of scale has no group: a kernel with other groups leaves 0 there, too. */
+bool steps_is_vacant(const struct call *call, const struct variant *variant, size_t i);
+
 /* The bits of element i of y, before the layout and the packing. token is looked at by dynamic operators only, trace
  * may be null. */
 uint64_t steps_element(const struct call *call, const struct variant *variant, const struct token *token, size_t i,
                        struct trace *trace);
 
 /* The bits of a scale or an offset that a dynamic operator returns. */
-uint64_t steps_parameter(const struct token *token, enum result result);
+uint64_t steps_parameter(const struct call *call, const struct token *token, enum result result);
 
 #endif

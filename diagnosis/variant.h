@@ -30,6 +30,9 @@ enum step {
     STEP_TOKEN_OFFSET,   /* enum token_offset_choice */
     STEP_OFFSET_SIGN,    /* enum offset_sign_choice: of the offset that is returned */
     STEP_FORM,           /* enum form_choice: the scale that dynamic_quant returns */
+    STEP_CODE,           /* enum code_choice: how microscaling finds the code of a scale */
+    STEP_SMALL_GROUPS,   /* 1 + npuq_ref_small_groups: when microscaling makes small groups zeros */
+    STEP_BAD_GROUPS,     /* enum bad_choice: what microscaling makes of groups with NaN or infinities */
     STEP_TOKEN_TYPE,     /* enum type_choice: that the row's parameters are rounded to */
     STEP_RETURNED,       /* enum type_choice: that they are rounded to when they are returned, and not before */
     STEP_SCALING,        /* enum scaling_choice */
@@ -84,10 +87,11 @@ enum place_choice {
     PLACE_NEXT_BUT_LAST, /* the last keeps its own */
     PLACE_PREVIOUS_BUT_FIRST,
     PLACE_OTHER_AXIS,
-    PLACE_CHANNELS_FIRST,   /* x taken for [N, C, ...]; its scales belong to the last dimension */
-    PLACE_CHANNELS_LAST,    /* x taken for [..., C]; its scales belong to another dimension */
-    PLACE_OF_DIMENSION,     /* 0; then the others */
-    PLACE_OF_FIRST = SIZED, /* so many, over and over */
+    PLACE_CHANNELS_FIRST,      /* x taken for [N, C, ...]; its scales belong to the last dimension */
+    PLACE_CHANNELS_LAST,       /* x taken for [..., C]; its scales belong to another dimension */
+    PLACE_OF_DIMENSION,        /* 0; then the others */
+    PLACE_OF_FIRST = SIZED,    /* so many, over and over */
+    PLACE_IN_PAIR = 2 * SIZED, /* the other one of its pair */
 };
 enum group_choice {
     GROUP_LATE = 1,
@@ -147,6 +151,7 @@ enum least_choice {
     LEAST_NONE = 1,
     LEAST_ONE_FOR_ZERO,
     LEAST_MIN_SCALE,
+    LEAST_M_1E_4, /* of the largest magnitude, in microscaling */
     LEAST_BOUNDS, /* of each kind of bound one for each bound */
 #define LEAST_OF(kind, bound) (LEAST_BOUNDS + (int)(kind) * (int)BOUNDS + (int)(bound))
     LEAST_END = LEAST_BOUNDS + BOUND_KINDS * BOUNDS,
@@ -169,6 +174,20 @@ enum token_offset_choice {
 };
 enum offset_sign_choice { OFFSET_NEGATED = 1 };
 enum form_choice { FORM_OTHER = 1, FORM_DIVIDED, FORM_LARGEST, FORM_FACTOR, FORM_PRODUCT };
+/* Rules of other programs for the codes of scales: a is the largest magnitude of a group. */
+enum code_choice {
+    CODE_FLOOR = 1, /* the exponent of a, less that of the type's largest value: scale_alg 0 */
+    CODE_RCEIL,     /* the next power of two from a over the largest value on: scale_alg 1, and 2 to float4_e2m1 */
+    CODE_HALF_UP,   /* FLOOR of a with the type's fraction, halves up */
+    CODE_HALF_DOWN, /* the same, halves down: scale_alg 2 with dst_type_max 7 */
+    CODE_CEIL,      /* the exponent of the next power of two from a on */
+    CODE_NEAREST,   /* the nearest logarithm of a over the largest value */
+    CODE_FLOOR_PLUS_1,
+    CODE_ROUND_SCALE, /* of npu_moe_init_routing_v2 */
+    CODE_EMAX_LESS,   /* FLOOR with one less for the exponent of the largest value */
+    CODE_EMAX_MORE,
+};
+enum bad_choice { BAD_ZEROS = 1, BAD_NAN };
 enum type_choice { TYPE_FLOAT16 = 1, TYPE_BFLOAT16, TYPE_FLOAT64 };
 enum product_choice {
     PRODUCT_FIRST_FLOAT16 = TYPE_FLOAT64 + 1, /* dequant: the first of two */
@@ -212,6 +231,7 @@ enum rounding_choice {
     ROUND_HALF_ADDED_AWAY,
     ROUND_HALF_EVEN,
     ROUND_HALF_ADDED_8, /* floor(t + 8.5) - 8 */
+    ROUND_HALF_TO_ZERO,
 };
 enum saturation_choice {
     SATURATE_SYMMETRIC = 1,
@@ -223,6 +243,7 @@ enum saturation_choice {
     SATURATE_WRAPPED_16, /* what remains of the integer in 16 bits */
     SATURATE_WRAPPED_24,
     SATURATE_WRAPPED_32,
+    SATURATE_NONE, /* of small floats: what is beyond becomes infinite, or NaN */
 };
 enum nan_choice { NAN_LOW = 1, NAN_HIGH, NAN_NEGATIVE, NAN_BEFORE_OFFSET };
 enum subnormal_choice { SUBNORMAL_INPUTS = 1, SUBNORMAL_RESULTS = 2, SUBNORMAL_ALL = 3 };

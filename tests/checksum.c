@@ -566,6 +566,14 @@ static void run_traps_of(enum test_operator op)
     }
 }
 
+/* The operators in the order in which they came: it decides the checksum. Microscaling came after the steps. */
+static enum test_operator operator_at(size_t i)
+{
+    const size_t steps = TEST_DYNAMIC_MX_QUANT; /* where they came before */
+
+    return (enum test_operator)(i == TEST_ANTI_MX_QUANT - 1 ? steps : i >= steps && i < TEST_ANTI_MX_QUANT ? i + 1 : i);
+}
+
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
 static void run_operator(enum test_operator op)
@@ -588,7 +596,7 @@ enum { PARTS = TEST_OPERATORS };
 
 static void run_part(size_t part)
 {
-    run_operator((enum test_operator)part);
+    run_operator(operator_at(part));
 }
 
 #else
@@ -603,14 +611,14 @@ static void run_large(void)
 #ifdef CHECKSUM_WITHOUT_LARGE
     checksum = UINT64_C(0xC86AC16E08A7BD48);
 #else
-    for (int op = 0; op < TEST_OPERATORS; op++) {
+    for (size_t i = 0; i < TEST_OPERATORS; i++) {
         test_drawing d = {.choose = choose,
                           .add = add_operand,
                           .all_contiguous = true,
                           .has_shape = true,
                           .ndim = 2,
                           .shape = {5, 1031 * 1031},
-                          .call = {.op = (enum test_operator)op}};
+                          .call = {.op = operator_at(i)}};
 
         if (!test_takes_ranges_only(d.call.op)) {
             test_draw_call(&d);
@@ -651,7 +659,7 @@ static void spoil(test_call *c)
 static void run_spoilt(void)
 {
     for (size_t i = 0; i < 30 * (size_t)TEST_OPERATORS; i++) {
-        test_drawing d = {.choose = choose, .add = add_operand, .call = {.op = (enum test_operator)(i / 30)}};
+        test_drawing d = {.choose = choose, .add = add_operand, .call = {.op = operator_at(i / 30)}};
 
         test_draw_call(&d);
         test_call spoilt = d.call;
@@ -666,7 +674,7 @@ static void run_part(size_t part)
     switch (part) {
     case LARGE_PART: run_large(); break;
     case REFUSED_PART: run_spoilt(); break;
-    default: run_operator((enum test_operator)part); break;
+    default: run_operator(operator_at(part)); break;
     }
 }
 
@@ -679,7 +687,8 @@ static uint64_t run_parts(bool verbose)
     uint64_t of_parts = 0;
 
     for (size_t part = 0; part < PARTS; part++) {
-        const char *name = part < TEST_OPERATORS ? operator_names[part] : names_besides[part - TEST_OPERATORS];
+        const char *name =
+            part < TEST_OPERATORS ? operator_names[operator_at(part)] : names_besides[part - TEST_OPERATORS];
 
         checksum = 0;
         for (const char *c = name; *c; c++) {

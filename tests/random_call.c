@@ -131,9 +131,15 @@ bool random_call_make(struct random_call *random, unsigned op, size_t (*choose)(
                                          .inverse_form = c->scale_form == NPUQ_SCALE_INVERSE,
                                          .rounds_to_nearest = c->round_mode == NPUQ_ROUND_NEAREST,
                                          .row_block = c->row_block,
-                                         .block = c->block,
+                                         .block = test_has_option(c->op, OPTION_BLOCK) ? c->block : 0,
                                          .min_scale = c->min_scale,
                                          .dst_type_max = c->dst_type_max,
+                                         .mx = {.block = (size_t)c->block,
+                                                .rounding = (npuq_ref_rounding)c->rounding,
+                                                .scale_algorithm = c->scale_algorithm,
+                                                .small_groups = (npuq_ref_small_groups)c->small_groups,
+                                                .max_low_bound = c->max_low_bound,
+                                                .bad_is_nan = c->bad_groups != 0},
                                          .y_dtype = c->tensors[Y].dtype};
     if (accepted) {
         assert_true(call_make(&random->call, op, operands, &options));

@@ -677,7 +677,7 @@ static void test_other_operators(void **unused)
                 continue;
             }
             array_set_bits(&random.dump[RESULT_Y], 0, array_bits(&random.results[RESULT_Y], 0) ^ 1);
-            const bool scales_alone = random.results[RESULT_SCALE].data && !random.results[RESULT_OFFSET].data;
+            const bool scales_alone = random.call.op & FINDS_SCALES && !random.results[RESULT_OFFSET].data;
             const bool divides =
                 random.call.options.divides || (scales_alone && random.call.options.rule != RULE_GROUPED_SWIGLU);
             const struct diagnosis d = diagnosis_of(&random);

@@ -64,6 +64,7 @@ def _operator(name: str, rows: Sequence[Sequence[Any]], options: Sequence[str]) 
         "ASYMMETRIC": "offset" in results,  # finds offsets, too
         "BY_BLOCK": "block" in options,
         "BY_RULE": "rule" in options,
+        "MICROSCALES": "mxscale" in results,  # powers of two, in groups along an axis
     }
     if traits["READS_CODES"]:  # the way back has the structure of the way there, and reads the block alone
         options = [option for option in options if option in ("axis", "block_size")]

@@ -36,6 +36,10 @@ CALLS += [(name, npuquant.hard_inputs(name, shape, **arguments).call) for name, 
     ("npu_quantize", (12, 40), {"dtype": "uint8"}),
     ("npu_dynamic_quant", (12, 40), {"dst_type": "hifloat8", "dst_type_max": 15.0}),
     ("npu_dynamic_block_quant", (2, 7, 40), {"dst_type": "float8_e5m2", "row_block_size": 3, "col_block_size": 16}),
+    *[("dynamic_mx_quant", (3, 70, 40), {"dst_type": dtype, "axis": axis, **options}) for dtype, axis, options in (
+        ("float4_e2m1fn_x2", -1, {"scale_alg": 2, "dst_type_max": 7.0, "round_mode": "floor"}),
+        ("float8_e5m2", 1, {"scale_alg": 1, "max_low_bound": 0.5, "bad_groups": 1, "dtypes": {"input": "bfloat16"}}),
+        ("float4_e1m2fn_x2", 0, {"small_groups": 2, "dtypes": {"input": np.float16}}))],
     ("npu_quantize", (12, 40), {"dtype": np.int32, "axis": 0, "dtypes": {"zero_points": "int8"}}),
     ("npu_quantize", (3, 4, 40), {"dtype": "quint4x2", "div_mode": False, "without": "zero_points"}),
     ("npu_group_quant", (12, 40), {"dtypes": {"x": "bfloat16", "group_index": np.int32}}),
@@ -105,6 +109,8 @@ def in_text(value, dtype):
     """An element of a result as a step shows it."""
     if value.dtype == np.int64:
         return f"0x{value.view('u8'):016X}"
+    if dtype in ("float4_e2m1fn_x2", "float4_e1m2fn_x2"):
+        return f"(0x{value:X})"
     if dtype == "bfloat16" or dtype in expected.SMALL or value.dtype.kind == "f":
         return f"(0x{int.from_bytes(value.tobytes(), sys.byteorder):0{2 * value.itemsize}X})"
     return str(value)
@@ -600,7 +606,7 @@ def test_calls_that_are_refused():
     for operator in ("quantize", "version", np.zeros(3), None, npuquant.version, npuquant.diagnose):
         for call in (lambda: npuquant.diagnose(actual, operator, x), lambda: npuquant.hypotheses(operator),
                      lambda: npuquant.explain(operator, x, at=0), lambda: npuquant.hard_inputs(operator, (3,))):
-            with pytest.raises(ValueError, match=r"\Aoperator: is .*; expected one of dequant, dynamic_\w+, dynamic_quant_float8, npu_"):
+            with pytest.raises(ValueError, match=r"\Aoperator: is .*; expected one of dequant, (dynamic_\w+, )+npu_"):
                 call()
     assert _threads._kept.get() is None
 
@@ -656,10 +662,19 @@ def test_steps_end_with_the_result(name, call):
     y, *parameters = result if isinstance(result, tuple) else (result,)
     dtype = call.get("dtype", call.get("dst_type", call.get("dst_dtype")))
     y = expected.unpack(y) if dtype == "quint4x2" else y
+    if expected.MX_TYPES.get(dtype) == 7:
+        y = np.stack([y & 15, y >> 4], axis=-1).reshape(*y.shape[:-1], -1)
     places = [tuple(np.random.default_rng(i).integers(y.shape)) for i in range(20)]
     for element in npuquant.explain(name, **call, at=places).elements:
         assert element.definition.endswith(in_text(y[element.index], dtype))
         steps = {step.step: step.definition for step in element.steps}
+        if name == "dynamic_mx_quant":
+            at, axis = list(element.index), call.get("axis", -1)
+            at[axis] //= 32
+            pair = at.copy()
+            pair[axis] //= 2
+            assert steps["S"] == str(parameters[0][(*pair, at[axis] % 2)])
+            continue
         for each, values in zip(("scale", "offset"), parameters):
             *rows, column = element.index
             if "row_block_size" in call:

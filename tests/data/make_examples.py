@@ -110,6 +110,8 @@ def c_example(name, command, inputs, expected, options):
         named = {"pertensor": "NPUQ_PER_TENSOR", "product": "NPUQ_SCALE_PRODUCT", "inverse": "NPUQ_SCALE_INVERSE"}
         is_nearest = option == "round_mode" and value == "1"
         fields[option] = "NPUQ_ROUND_NEAREST" if is_nearest else named.get(value, value)
+    if command == "dynamic-mx-quant":
+        fields["axis"] = -1
     call = ", ".join(f".{field} = {value}" for field, value in fields.items())
     arguments = [c_argument(name, argument, array, command == "anti-quant" and argument == "x" and array.dtype == i4)
                  for argument, array in inputs.items()]
@@ -117,6 +119,8 @@ def c_example(name, command, inputs, expected, options):
                   for argument, array in expected.items()]
     if made in SMALL:
         arguments = [argument.replace("NPUQ_UINT8", f"NPUQ_{made.upper()}") for argument in arguments]
+    if command == "dynamic-mx-quant":
+        arguments[-1] = re.sub("SCALE, NPUQ_\\w+", "MXSCALE, NPUQ_FLOAT8_E8M0", arguments[-1])
     if command == "dynamic-quant-asymmetric" and "offset" not in expected:
         arguments.append(c_argument(name, "offset", expected["scale"], False, "NULL"))
     rows = textwrap.fill(", ".join(arguments).replace(", ", ",\0").replace("},\0{", "}, {"), initial_indent=" " * 5,
@@ -458,6 +462,11 @@ example("dynamic-block-quant-float8 of two rows", command,
         {"x": np.array([[.5, -1.25, 3, 0], [2.75, -.375, 1.5, -2], [0, 4, -1, 7.5]], f4)},
         {"y": codes("12 A5 2F 00", "2E 8F 27 AA", "00 28 90 2F"), "scale": np.array([[0.2], [0.5]], f4)},
         "--dtype", "hifloat8", "--dst-type-max", "15", "--row-block", "2")
+
+# ---- dynamic_mx_quant: mx_examples.def has more ----
+
+example("dynamic-mx-quant", "dynamic-mx-quant", {"x": np.array([[.5, -1.25, 3, 0, 2.75, -.375, 1.5, -2]], f4)},
+        {"y": codes("68 F2 7C 00 7B E4 74 F8"), "scale": np.array([[[0x78, 0]]], u1)}, "--dtype", "float8_e4m3fn")
 
 # ---- dynamic_block_quant ----
 

@@ -4,12 +4,13 @@ import hashlib
 
 import dynamic_kernels
 import integer_kernels
+import mx_kernels
 import numpy as np
 import static_kernels
 from layout_mistakes import LAYOUTS, misplaced
 
 # The function for each operator: kernel(call, mistakes) returns arrays by the names of the results.
-KERNELS = {**static_kernels.KERNELS, **integer_kernels.KERNELS, **dynamic_kernels.KERNELS}
+KERNELS = {**static_kernels.KERNELS, **integer_kernels.KERNELS, **dynamic_kernels.KERNELS, **mx_kernels.KERNELS}
 
 
 def run(call, mistakes):

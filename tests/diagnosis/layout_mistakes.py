@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Right values in wrong places or codes. Words of int4 count as their values."""
 import numpy as np
-from numpy_operators import pack, unpack
+from numpy_operators import MX_TYPES, pack, unpack
 
 
 def tail_untouched(y, is_int4):
@@ -88,5 +88,8 @@ LAYOUTS.update({f"halves-of-{length}": halves(length) for length in (8, 32)})
 def misplaced(results, mistakes, call):
     """The results with these mistakes, as far as they are mistakes of layout."""
     for mistake in [name for name in LAYOUTS if name in mistakes]:
-        results["y"] = LAYOUTS[mistake](results["y"], call.arguments.get("dtype") == "quint4x2")
+        dtype, y = call.arguments.get("dtype"), results["y"]
+        has_4_bits = dtype == "quint4x2" or MX_TYPES.get(dtype) == 7  # four bytes of two are a word of eight
+        changed = LAYOUTS[mistake](y.view("<i4") if has_4_bits else y, has_4_bits)
+        results["y"] = np.ascontiguousarray(changed).view(y.dtype)
     return results

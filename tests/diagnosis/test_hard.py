@@ -15,7 +15,7 @@ from calls import GIVEN, Call, first_place
 from dynamic_kernels import ROW_RULES
 from kernels import KERNELS, run
 from npuquant_facts.operators import OPERATORS
-from numpy_operators import SMALL
+from numpy_operators import MX_TYPES, SMALL
 
 FLOATS = ("float32", "float16", "bfloat16")
 LINES = 48, 72
@@ -125,6 +125,23 @@ def dynamic_block_quant_float8_forms():
     yield dict(shape=ROWS, dtype="hifloat8", block=24)
     yield dict(shape=(3, 40, 100), dtypes={"x": "bfloat16"}, row_block=3, block=7)
     yield dict(shape=(4, 16, 128), dtype="float8_e5m2", row_block=64, block=8, min_scale=0.01)
+
+
+def dynamic_mx_quant_forms():
+    """All types; then all options, in turn."""
+    for x, y in itertools.product(FLOATS, MX_TYPES):
+        yield dict(shape=ROWS, dtypes={"x": x}, dtype=y)
+    for (x, y), rule in zip(itertools.product(FLOATS, ("float8_e4m3fn", "float8_e5m2")), (1, 2) * 3):
+        yield dict(shape=ROWS, dtypes={"x": x}, dtype=y, scale_alg=1, max_low_bound=0.25 * (rule == 1), bad_groups=1)
+        yield dict(shape=ROWS, dtypes={"x": x}, dtype=y, small_groups=rule, bad_groups=1)
+    for (x, most), rule in zip(itertools.product(FLOATS, (0.0, 6.0, 7.0, 8.0)), itertools.cycle((0, 1, 2))):
+        yield dict(shape=ROWS, dtypes={"x": x}, dtype="float4_e2m1fn_x2", scale_alg=2, dst_type_max=most,
+                   small_groups=rule, round_mode=("rint", "round", "floor")[rule])
+    for x, y in zip(FLOATS, MX_TYPES):
+        yield dict(shape=(128, 64), dtypes={"x": x}, dtype=y, axis=0)
+        yield dict(shape=(4, 96, 48), dtypes={"x": x}, dtype=y, axis=1, small_groups=1)
+        yield dict(shape=(64, 200), dtypes={"x": x}, dtype=y, block_size=64)
+    yield dict(shape=(64, 160), dtypes={"x": "bfloat16"}, dtype="float4_e1m2fn_x2", round_mode="floor")
 
 
 def row_quant_forms():

@@ -9,7 +9,7 @@ import copy
 
 import numpy as np
 from kernels import run
-from numpy_operators import RANGES, floats, pack, round_to, unpack
+from numpy_operators import MX_TYPES, RANGES, floats, pack, round_to, unpack
 
 
 def with_input(call, name, change):
@@ -38,7 +38,11 @@ def with_y(call, change):
     y = results["y"]
     if y.ndim < 1:
         return None
-    if call.arguments.get("dtype") == "quint4x2":
+    dtype = call.arguments.get("dtype")
+    if MX_TYPES.get(dtype) == 7:  # four bytes of two codes are a word of eight
+        results["y"] = pack(np.clip(change(unpack(y.view("<i4")).astype(np.int64)), -8, 7)).view(np.uint8)
+        return results
+    if dtype == "quint4x2":
         results["y"] = pack(np.clip(change(unpack(y).astype(np.int64)), -8, 7))
         return results
     is_integer = y.dtype in (np.int8, np.uint8, np.int32)

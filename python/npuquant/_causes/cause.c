@@ -52,6 +52,12 @@ static void set_option(struct call_options *options, int role, int64_t number, f
     case BLOCK: options->block = number; break;
     case MIN_SCALE: options->min_scale = real; break;
     case DST_TYPE_MAX: options->dst_type_max = real; break;
+    case BLOCK_SIZE: options->mx.block = (size_t)number; break;
+    case ROUNDING: options->mx.rounding = (npuq_ref_rounding)number; break;
+    case SCALE_ALG: options->mx.scale_algorithm = (int)number; break;
+    case SMALL_GROUPS: options->mx.small_groups = (npuq_ref_small_groups)number; break;
+    case MAX_LOW_BOUND: options->mx.max_low_bound = real; break;
+    case BAD_GROUPS: options->mx.bad_is_nan = number != 0; break;
     case RULE: options->rule = (enum rule)number; break;
     default: options->rounds_to_nearest = number == NPUQ_ROUND_NEAREST; break;
     }
@@ -318,6 +324,10 @@ static PyObject *describe_remainder(const struct kept *kept, const struct remain
 /* How many elements of a result that is not empty are in a row. */
 static size_t row_length(const struct call *call, enum result result)
 {
+    if (result != RESULT_Y && call->op & MICROSCALES) {
+        return 2 * (call_axis(call) == call->ndim - 1 ? call_lines(call, call_axis(call), call->token_length).pairs
+                                                      : call->columns);
+    }
     return result == RESULT_Y         ? call->columns
            : call->options.per_tensor ? 1
                                       : call->tokens / call_bands(call, call->token_rows);

@@ -296,11 +296,11 @@ def _keep(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
 
 
 def _take_actual(argument: str, actual: Any, ours: np.ndarray, name: str = "float32") -> np.ndarray:
-    """A kernel's result, as the package returns it. name: that of its type, if it may be a small float."""
+    """A kernel's result, as the package returns it. name: that of its type, if NumPy may lack it."""
     array = to_array(argument, codes_of(actual, name))
     if isinstance(array, Unknown) or str(array.dtype) != str(ours.dtype):
         expected = BFLOAT16 if ours.dtype == np.uint16 else ours.dtype
-        expected = f"{name} (or its codes as uint8)" if TYPES[name].is_small_float else expected
+        expected = f"{name} (or its codes as uint8)" if TYPES[name].has_codes else expected
         packed = (isinstance(array, np.ndarray) and array.dtype == np.int32 and array.ndim > 0
                   and ours.dtype.itemsize == 1 and TYPES["quint4x2"].in_values(array.shape) == ours.shape)
         hint = "; words of eight int4 are the result of quint4x2" if packed else ""
@@ -316,7 +316,8 @@ def _call_and_actual(actual: Any, operator: Operator, args: Sequence[Any],
     function = _function(operator)
     result, kept = _keep(function, args, kwargs)
     ours = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-    name = kept.result.name if kept.arguments else "float32"
+    others = [tensor.types[0] for tensor in OPERATORS[kept.name].results[1:]] if kept.name in OPERATORS else []
+    names = [kept.result.name if kept.arguments else "float32", *others, *["float32"] * len(ours)]
     if isinstance(result, (tuple, list)):
         if isinstance(result, list) and len(result) == 1 and not isinstance(actual, (tuple, list)):
             actual = [actual]  # the array that the list holds
@@ -325,11 +326,10 @@ def _call_and_actual(actual: Any, operator: Operator, args: Sequence[Any],
                             f"{function.__name__}() returns, with None for what is not compared")
         if all(each is None for each in actual):
             raise ValueError("actual: has None only; expected an array or more")
-        arrays = tuple(None if each is None else _take_actual(f"actual[{i}]", each, result[i],
-                                                              name if i == 0 else "float32")
+        arrays = tuple(None if each is None else _take_actual(f"actual[{i}]", each, result[i], names[i])
                        for i, each in enumerate(actual))
     else:
-        arrays = (_take_actual("actual", actual, result, name),)
+        arrays = (_take_actual("actual", actual, result, names[0]),)
     return kept, ours, arrays
 
 

@@ -183,9 +183,9 @@ def _group_words(call: Call, dtype: str, theirs: Sequence[Optional[np.ndarray]],
 def words(call: Call, actual: Sequence[Optional[np.ndarray]]) -> List[Word]:
     """All that explain every element that differs from the library's results.
 
-    actual: the dump's results, with None for what is not compared. Of blocks there are no words."""
+    actual: the dump's results, with None for what is not compared. Of blocks and groups there are no words."""
     y = call.ours[0]
-    if y.ndim < 2 or not y.size or "BY_BLOCK" in call.operator.traits:
+    if y.ndim < 2 or not y.size or {"BY_BLOCK", "MICROSCALES"} & call.operator.traits:
         return []
     dtype = call.dtype
     with np.errstate(all="ignore"):

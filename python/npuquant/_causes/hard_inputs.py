@@ -30,6 +30,9 @@ _SPECIALS = np.array([
 _TINY = np.array([1e-3, 1e-5, 1e-6, 1e-7, 1e-9, 1e-11, 1e-13, 1e-30, 1e-36, 1e-39])
 #: The largest float32 below a half: 0.5 cannot be added to it without rounding.
 _BELOW_HALF = 0.5 - 2.0**-25
+#: Significands at which the exponent of microscaling's scales changes by some rule, and numbers a little above.
+_LIMITS = np.array([1, 1.5, 1.75, 1.875, 1.9375])
+_LIMITS = np.concatenate([_LIMITS, _LIMITS + 2.0**-9, _LIMITS + 2.0**-23])
 _ROW_KINDS = 16
 _PASSES = 3
 _DEFINITION = -1  # its number beside those of the mistakes
@@ -469,18 +472,28 @@ class Tokens(Maker):
     """Draws rows, blocks, or the whole tensor: of operators that find their scales."""
 
     def _dmax(self) -> float:
-        return float(self.form.settings.get("dst_type_max") or TYPES[self.rounded].most)
+        divisor = "MICROSCALES" in self.form.traits  # dst_type_max is one
+        return float(not divisor and self.form.settings.get("dst_type_max") or TYPES[self.rounded].most)
 
     def _find_tokens(self, tokens: int) -> None:
         """A token is a row, a block, or the whole tensor: the elements that share a scale. In `order` they are those of
-        one token after the other: from `begin` on `length` of them, the first of which is `first`."""
+        one token after the other: from `begin` on `length` of them, the first of which is `first`. `place` is where the
+        tokens have their scales, of so many: a pair of groups may lack the second."""
         form = self.form
+        self.scales, self.place = tokens, np.arange(tokens)
         if "BY_BLOCK" in form.traits:
             row, column = np.divmod(np.arange(form.count), form.columns)
             matrix = form.shape[-2] if len(form.shape) > 1 else 1
             height, width = (int(form.settings.get(f"{side}_block_size", 1)) for side in ("row", "col"))
             band = row // matrix * -(-matrix // height) + row % matrix // height
             self.token = band * -(-form.columns // width) + column // width
+        elif "MICROSCALES" in form.traits:
+            axis, length = int(form.settings["axis"]) % len(form.shape), int(form.settings["block_size"]) or 32
+            extent, inner = form.shape[axis], int(np.prod(form.shape[axis + 1:]))
+            line, column = np.divmod(np.arange(form.count), inner)
+            line, group = line // extent, line % extent // length
+            place = ((line * -(-extent // (2 * length)) + group // 2) * inner + column) * 2 + group % 2
+            self.place, self.token = np.unique(place, return_inverse=True)
         else:
             self.token = np.arange(form.count) // (form.columns if tokens >= form.rows else form.count)
         self.order = np.argsort(self.token, kind="stable")
@@ -528,6 +541,11 @@ class Tokens(Maker):
         spot = self.order[self.begin + (random.fraction(tokens) * self.length).astype(np.intp)]
         for one, value in (9, np.nan), (10, np.inf), (11, -np.inf), (14, -9 * size[kinds == 14]):
             x[spot[kinds == one]] = value
+        if "MICROSCALES" in form.traits:  # in half of the groups a largest magnitude at which a rule of scales changes
+            largest = np.maximum.reduceat(np.nan_to_num(abs(x)[self.order], nan=0, posinf=0), self.begin)
+            at_limit = random.pick(_LIMITS, tokens) * np.ldexp(1.0, np.frexp(largest)[1]) * random.pick([1, -1], tokens)
+            taken = random.one_in(2, tokens) & (largest > 0) & np.isfinite(np.add.reduceat(x[self.order], self.begin))
+            x[self.first[taken]] = at_limit[taken]
         return x
 
     def _extremes(self, x: np.ndarray) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -569,6 +587,8 @@ class Tokens(Maker):
         if "ASYMMETRIC" in form.traits:
             _, scale, offset = (each.ravel().astype(np.float64) for each in self._kept(x)[0])
             back = (1 / scale).astype(np.float32).astype(np.float64)
+        elif "MICROSCALES" in form.traits:
+            back = np.ldexp(1.0, 127 - self._kept(x)[0][1].ravel()[self.place].astype(np.intc))
         else:
             back = (self._dmax() / high).astype(np.float32).astype(np.float64)
             back = np.maximum(back, float(form.settings.get("min_scale", 0)))
@@ -599,7 +619,8 @@ class Tokens(Maker):
             for pair in pairs[:]:
                 differ = predicted(pair[0]) != predicted(pair[1])
                 elements = np.flatnonzero(differ[:form.count] & ~self.reserved)
-                others = np.flatnonzero(differ[form.count:].reshape(-1, tokens).any(axis=0) & ~frozen)
+                differs = differ[form.count:].reshape(-1, self.scales)[:, self.place].any(axis=0)
+                others = np.flatnonzero(differs & ~frozen)
                 elements = elements[np.argsort(~frozen[at[elements]], kind="stable")]
                 for i in [*elements[::elements.size // 4 + 1], *others[:2] + form.count]:
                     token = at[i] if i < form.count else i - form.count
@@ -608,7 +629,7 @@ class Tokens(Maker):
                     before = x[part].copy()
                     x[part] = drawn[part]
                     now = self._predictions()
-                    i_now = i if i < form.count else np.arange(i, differ.size, tokens)
+                    i_now = i if i < form.count else np.arange(form.count + self.place[token], differ.size, self.scales)
                     if (now(pair[0]) != now(pair[1]))[i_now].any():
                         pairs.remove(pair)
                         self.reserved |= self._extremes(x)[2] & (at == token)
@@ -620,6 +641,6 @@ class Tokens(Maker):
 
 def make(form: Form, y: str, seed: int, keep: Callable[..., Any]) -> Maker:
     """Makes the operands of a form: see Maker."""
-    maker = (Tokens if "FINDS_SCALES" in form.traits else Elements)(form, y, seed, keep)
+    maker = (Tokens if form.traits & {"FINDS_SCALES", "MICROSCALES"} else Elements)(form, y, seed, keep)
     maker.make()
     return maker

@@ -77,7 +77,7 @@ def _values_of_codes(dtype: str) -> np.ndarray:
 
 
 def _numbers(dtype: str, values: np.ndarray) -> np.ndarray:
-    if TYPES[dtype].is_small_float:
+    if TYPES[dtype].has_codes:
         return _values_of_codes(dtype)[values]
     return (to_float(values, dtype) if TYPES[dtype].is_float else values).astype(np.float64)
 
@@ -638,7 +638,7 @@ def _clues(facts: Facts, call: Call, results: Sequence[Matrix]) -> Iterator[str]
     for result in results:
         if result.name == "y" and not facts["remainder"]["expected"][0]:
             yield from _offset_clue(call, result)
-        if result.name == "scale" and not facts["remainder"]["expected"][1]:
+        if result.dtype == "float32" and result.name == "scale" and not facts["remainder"]["expected"][1]:
             yield from _source_clues(facts, call, result)
 
 

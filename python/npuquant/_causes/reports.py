@@ -239,7 +239,8 @@ def _column_unit(facts: Facts, result: str) -> str:
     """What a column of a result is; "" if the result has no columns."""
     if not _has_hard_inputs(facts):
         return "column" if "columns" in facts["remainder"][result] else ""
-    return "column" if result == "y" else "block" if "BY_BLOCK" in OPERATORS[facts["operator"]].traits else ""
+    traits = OPERATORS[facts["operator"]].traits
+    return "column" if result == "y" or "MICROSCALES" in traits else "block" if "BY_BLOCK" in traits else ""
 
 
 def _remainder_json(facts: Facts) -> Dict[str, Any]:

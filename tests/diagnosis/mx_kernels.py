@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels of microscaling with mistakes."""
+import numpy as np
+from numeric import Mistakes, f4
+from numpy_operators import MX_TYPES, floats, mx_scales, round_to, small_values, to_small
+
+from npuquant import mx
+
+#: The rows of the package's table that are mistakes here.
+CONVENTIONS = {"scale-even": "EVEN", "scale-ceil": "CEIL", "scale-nearest": "MLX", "scale-floor-plus-1": "NKI"}
+EMAX = {"float8_e4m3fn": 8, "float8_e5m2": 15, "float4_e2m1fn_x2": 2, "float4_e1m2fn_x2": 0}
+
+
+def scales(a, call, mistakes):
+    """The code of the scale, and what elements are multiplied by, for the bits of each largest magnitude."""
+    given, dtype = call.arguments, call.arguments["dtype"]
+    rule, algorithm, most = given["small_groups"], given["scale_alg"], given["dst_type_max"]
+    bound = 0 if "max-low-bound-ignored" in mistakes else given["max_low_bound"]
+    rule = next((n for n, name in enumerate(("zero", "subnormal", "kept")) if f"small-groups-{name}" in mistakes), rule)
+    if "least-m-1e-4" in mistakes:
+        a = np.maximum(a, f4(1e-4).view("u4"))
+    for name, options in (("floor", (0, 0)), ("rceil", (1 + (MX_TYPES[dtype] == 7), 0)), ("even-below", (2, 7))):
+        if f"scale-{name}" in mistakes:
+            (algorithm, most), bound = options, 0
+    exponent, emax, S = (a >> 23).astype(int), EMAX[dtype], None
+    for name, convention in CONVENTIONS.items():
+        if name in mistakes:
+            row = next(row for row in mx.CONVENTIONS if row.name == convention)
+            S = row.codes(a.view(f4), dtype).astype(int)
+    if "scale-emax-less" in mistakes:
+        S = np.maximum(exponent - (emax - 1), 0)
+    if "scale-emax-more" in mistakes:
+        S = np.maximum(exponent - (emax + 1), 0)
+    if "scale-round-scale" in mistakes:
+        S = np.where(exponent <= emax, 1, exponent - emax + ((a >> 16 & 0x7F) > 0x60))
+        S = np.where(a == 0, 0, S)
+    if S is None:
+        axis = given["axis"] % call.inputs["x"].ndim
+        is_last = axis == call.inputs["x"].ndim - 1
+        S, R = mx_scales(a, call.types["x"] == "float32", is_last, algorithm, rule, most, bound, dtype)
+        return S.astype(int), R
+    S = np.where(exponent == 255, 255, S)
+    is_small = [S == 0, exponent == 0, np.zeros_like(S, bool)][rule]
+    return S, np.where(is_small, f4(0), np.ldexp(f4(1), (127 - S).astype(np.int32)))
+
+
+def cast(p, dtype, how, mistakes):
+    for name, way in ("half-even", "rint"), ("half-away", "round"), ("floor", "floor"):
+        how = way if name in mistakes else how
+    sign = np.where(np.signbit(p), 8 if MX_TYPES[dtype] == 7 else 0x80, 0)
+    size = np.abs(np.nan_to_num(p, nan=0, posinf=np.inf, neginf=-np.inf)).astype(np.float64)
+    codes = to_small(p, dtype, how).astype(int)
+    if "truncate" in mistakes:
+        codes = to_small(size, dtype, "floor") | sign
+    if "half-to-zero" in mistakes:
+        values, found = small_values(dtype)
+        above = np.searchsorted(values, np.minimum(size, values[-1]))
+        below = np.maximum(above - 1, 0)
+        codes = np.where(size > (values[below] + values[above]) / 2, found[above], found[below]) | sign
+    if "overflows" in mistakes:
+        is_beyond = size > 464 if dtype == "float8_e4m3fn" else size >= 61440
+        codes = np.where(is_beyond, (0x7F if dtype == "float8_e4m3fn" else 0x7C) | sign, codes)
+    return np.where(np.isnan(p), 0, codes)
+
+
+def dynamic_mx_quant(call, names):
+    mistakes = Mistakes(names)
+    given, dtype, x = call.arguments, call.arguments["dtype"], call.inputs["x"]
+    own_axis, own_length, last = given["axis"] % x.ndim, given["block_size"], x.ndim - 1
+    axis = own_axis
+    if "other-axis" in mistakes:
+        axis = last - 1 if axis == last else last
+    length = next((n for n in (16, 32, 64, 128) if f"groups-of-{n}" in mistakes), own_length)
+    values = np.moveaxis(floats(x), axis, -1)
+    at = np.arange(values.shape[-1])
+    sizes = np.ascontiguousarray(values).view("u4") & 0x7FFFFFFF
+    if "range-ignores-nan" in mistakes:
+        sizes = np.where(sizes > 0x7F800000, 0, sizes).astype("u4")
+    S, R = (each[..., at // length] for each in scales(np.maximum.reduceat(sizes, at[::length], axis=-1), call, mistakes))
+    p = values * R
+    if call.types["x"] == "bfloat16":
+        p = floats(round_to(p, "bfloat16"))
+    makes_nan = bool(given["bad_groups"])
+    makes_nan = "bad-groups-nan" in mistakes or (makes_nan and "bad-groups-zero" not in mistakes)
+    of_bad = np.where(np.isnan(values) & np.signbit(values), 0xFF, 0x7F) if makes_nan else 0
+    codes = np.where(S == 255, of_bad, cast(p, dtype, given["round_mode"], mistakes)).astype(np.uint8)
+    codes, S = (np.moveaxis(each, -1, axis) for each in (codes, S))
+    if MX_TYPES[dtype] == 7:
+        codes = codes[..., ::2] | codes[..., 1::2] << 4
+    S = np.moveaxis(S, own_axis, -1)[..., ::own_length]
+    S = np.concatenate([S, np.zeros((*S.shape[:-1], S.shape[-1] % 2), int)], axis=-1)
+    pairs = S.reshape(*S.shape[:-1], -1, 2)[..., ::-1 if "scales-swapped" in mistakes else 1]
+    mistakes.refuse_unknown()
+    return {"y": np.ascontiguousarray(codes), "mxscale": np.ascontiguousarray(np.moveaxis(pairs, -2, own_axis)).astype(np.uint8)}
+
+
+KERNELS = {"dynamic_mx_quant": dynamic_mx_quant}
