@@ -946,6 +946,46 @@ def test_blocks_of_8_bit_floats():
                                                                                              "npu_dynamic_block_quant", **call))
 
 
+# ---- microscaling ----
+
+
+@pytest.mark.parametrize("dtype, axis", [("float8_e4m3fn", -1), ("float8_e5m2", 0), ("float4_e2m1fn_x2", 1)])
+def test_conventions_of_microscaling(dtype, axis):
+    """Kernels that have the options of another convention, where the call has those of FLOOR."""
+    x = np.rint(np.random.default_rng(5).normal(size=(64, 192)) * 8).astype(f4)  # there are halves
+    call = {"input": x, "axis": axis, "dst_type": dtype}
+    rules = {"FLOOR": "", "RCEIL": "scale-rceil", "EVEN": "scale-even-below", "FBGEMM EVEN": "scale-even-below",
+             "Transformer Engine": "scale-rceil", "microxcaling": "half-away"}
+    for row in npuquant.mx.CONVENTIONS:
+        if dtype in row.types and row.options and row.options.get("dst_type_max") != 8:
+            results = npuquant.dynamic_mx_quant(x, axis=axis, dst_type=dtype, **row.options)
+            found = npuquant.diagnose(results, "dynamic_mx_quant", **call)
+            rule = rules[row.name]
+            assert found.verdict in (("explained", "possible") if rule else ("equal",)) and found.admissible is None
+            assert not rule or rule in [finding.name for finding in found.first_place]
+    npuquant.testing.assert_equal(npuquant.dynamic_mx_quant(**call), "dynamic_mx_quant", **call)
+    y, mxscale = npuquant.dynamic_mx_quant(**call)
+    with pytest.raises(AssertionError, match=r"\Adynamic_mx_quant: \d+ of \d+ elements of scale differ\n.*scales-swapped"):
+        npuquant.testing.assert_equal((y, mxscale[..., ::-1]), "dynamic_mx_quant", **call)
+    with pytest.raises(TypeError, match=r"\Aactual\[1\]: is float32; expected float8_e8m0fnu \(or its codes as uint8\)"):
+        npuquant.diagnose((y, mxscale.astype(f4)), "dynamic_mx_quant", **call)
+    with pytest.raises(ValueError, match=r"\Aadmissible: is True; expected False, as dynamic_mx_quant has no division"):
+        npuquant.testing.assert_equal((y, mxscale), "dynamic_mx_quant", admissible=True, **call)
+
+
+def test_what_is_left_of_microscaling():
+    """Values in the place of codes, and where codes of scales differ that nothing explains."""
+    x = np.random.default_rng(6).normal(size=(8, 128)).astype(f4)
+    y, mxscale = npuquant.dynamic_mx_quant(x, dst_type="float8_e4m3fn")
+    mxscale[3, 1] += np.array([3, 5], np.uint8)
+    found = npuquant.diagnose((y, mxscale), "dynamic_mx_quant", x, dst_type="float8_e4m3fn")
+    assert found.verdict == "none" and found.element.index == (3, 1, 0)
+    assert "2 elements of scale in row 3 of 8 and columns 2 to 3 of 4" in str(found)
+    known = {each.name for each in npuquant.hypotheses("dynamic_mx_quant")}
+    assert known >= {"scale-floor", "scale-rceil", "small-groups-kept", "bad-groups-nan", "groups-of-64", "other-axis"}
+    assert known.isdisjoint({"division", "scale-float16", "half-up", "wrap", "range-of-tensor", "least-1e-12", "one-scale"})
+
+
 # ---- rows of fused operators ----
 
 

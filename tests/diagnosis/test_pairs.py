@@ -78,6 +78,9 @@ PAIRS = (
     ("anti_quant", {"dtypes": {"x": "quint4x2"}}, "x-borrowed", "scale-of-next"),
     ("anti_quant", {}, "x-read-as-uint8", "result-truncated"),
     ("dequant", {}, "scale-read-as-bfloat16", "bias-left-out"),
+    ("dynamic_mx_quant", {"scale_alg": 1}, "scale-floor", "truncate"),
+    ("dynamic_mx_quant", {"dtype": "float4_e2m1fn_x2"}, "nibbles-swapped", "scale-even"),
+    ("dynamic_mx_quant", {}, "scale-ceil", "scales-swapped"),
 )
 
 # One of the two changes few elements, or only elements that the other changes: hard inputs show both.
@@ -98,6 +101,8 @@ RARE_PAIRS = (
     ("anti_quant", {"dtypes": {"scale": "bfloat16"}, "dtype": "bfloat16"}, "sum-float16", "offset-of-one-before"),
     ("dequant", {"without": ("bias", "activation_scale")}, "nan-negative", "scale-of-next"),
     ("requant", {"dtype": "int8"}, "wrap", "one-clamp"),
+    ("dynamic_mx_quant", {}, "scale-rceil", "bad-groups-nan"),
+    ("dynamic_mx_quant", {"dtype": "float4_e2m1fn_x2", "round_mode": "round"}, "half-to-zero", "small-groups-kept"),
     ("trans_quant_param", {}, "other-round-mode", "offset-int8"),
     ("trans_quant_param", {"without": "offset"}, "all-scale-bits", "halves-swapped"),
 )
@@ -109,6 +114,7 @@ PARTS = (
     ("dynamic_quant", {}, "product-bfloat16"),
     ("dynamic_quant_asymmetric", {}, "round-first"),
     ("dynamic_block_quant", {"block": 16}, "scale-of-next-block"),
+    ("dynamic_mx_quant", {}, "truncate"),
     ("anti_quant", {}, "result-truncated"),
     ("dequant", {}, "product-bfloat16"),
     ("requant", {}, "floor"),
@@ -122,6 +128,7 @@ FORMS = (
     ("dynamic_quant", UINT8),
     ("dynamic_quant_asymmetric", INT4),
     ("dynamic_block_quant", {"block": 8, **INT4}),
+    ("dynamic_mx_quant", {"dtype": "float4_e1m2fn_x2", "axis": 0}),
 )
 
 

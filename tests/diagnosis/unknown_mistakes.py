@@ -40,8 +40,9 @@ def with_y(call, change):
         return None
     dtype = call.arguments.get("dtype")
     if MX_TYPES.get(dtype) == 7:  # four bytes of two codes are a word of eight
-        results["y"] = pack(np.clip(change(unpack(y.view("<i4")).astype(np.int64)), -8, 7)).view(np.uint8)
-        return results
+        codes = np.clip(change(unpack(y.view("<i4")).astype(np.int64)), -8, 7)
+        results["y"] = pack(codes).view(np.uint8)
+        return results if np.any(codes & 7) else None  # zeros alone: a y that is never more than 0
     if dtype == "quint4x2":
         results["y"] = pack(np.clip(change(unpack(y).astype(np.int64)), -8, 7))
         return results
@@ -209,10 +210,30 @@ def of_y(change):
     return lambda call, rng: with_y(call, lambda y: change(y, rng))
 
 
+# ---- codes of scales ----
+
+OF_CODES = {
+    "S one more in one of three": lambda S, rng: S + (rng.random(S.shape) < 1 / 3),
+    "S even": lambda S, rng: S & ~1,
+    "S one less in the second of a pair": only(np.s_[..., 1], lambda S, rng: S - 1),
+    "S with bits 0 and 2 flipped": lambda S, rng: S ^ 5,
+}
+
+
+def of_codes(change):
+    def results(call, rng):
+        made = run(call, set())
+        if "mxscale" not in made:
+            return None
+        return {**made, "mxscale": np.clip(change(made["mxscale"].astype(int), rng), 0, 255).astype(np.uint8)}
+    return results
+
+
 MISTAKES = {
     **{name: of_x(change) for name, change in OF_X.items()},
     **{name: of_parameter(SCALES, change) for name, change in OF_SCALES.items()},
     **{name: of_parameter(OFFSETS, change) for name, change in OF_OFFSETS.items()},
     **{name: of_parameter(["smooth_scales"], change) for name, change in OF_SMOOTH.items()},
     **{name: of_y(change) for name, change in OF_Y.items()},
+    **{name: of_codes(change) for name, change in OF_CODES.items()},
 }

@@ -68,6 +68,7 @@ LAYOUTS = "diagnosis/layouts.c"
 PARTS = "diagnosis/parts.c"
 WEIGHTS = "diagnosis/weights.c"
 STEPS = "diagnosis/steps.c"
+PREDICT = "diagnosis/predict.c"
 
 MUTANTS = [
     # scales by groups of rows
@@ -759,6 +760,13 @@ MUTANTS = [
     ("diagnosis: only the first scale of a dump may be moved", ADMISSIBLE, "look_at(j, &unit, RESULT_SCALE, at, bits);\n    } else", "look_at(j, &unit, RESULT_SCALE, 0, bits);\n    } else"),
     ("diagnosis: no scale is moved where min_scale limits it", STEPS, "note(a->trace, \"1 / min_scale\", divide_on_vector_unit(a,", "note(a->trace, \"1 / min_scale\", divide(a,"),
     ("diagnosis: blocks of rows go on in the next matrix", CALL, "row / call->matrix_rows * call_bands_of_matrix(call, token_rows)", "row / call->matrix_rows * (call->matrix_rows / token_rows)"),
+    ("diagnosis: a group that a pair lacks has that of the pair's line", CALL, "begin + (left < lines->length ? left : lines->length) * lines->inner", "begin + lines->length * lines->inner"),
+    ("diagnosis: groups begin anew at the end of a pair", CALL, "group / 2) * lines->inner + i % lines->inner) * 2 + group % 2", "group / 2) * lines->inner + i % lines->inner) * 2 + (group + 1) % 2"),
+    ("diagnosis: the bits of a scale's code as a float32", STEPS, "return (uint64_t)token->returned_scale;", "return npuq_ref_to_bits((float)token->returned_scale);"),
+    ("diagnosis: rules of scales leave NaN finite", STEPS, "&& npuq_ref_exponent(m) < 255) {", "&& m < 3e38F) {"),
+    ("diagnosis: bfloat16 products of groups are not rounded", STEPS, "x, token->back, is_half ? TYPE_BFLOAT16 : AS_DEFINED);", "x, token->back, AS_DEFINED);"),
+    ("diagnosis: halves of small floats towards zero go away", STEPS, "(double)size > (low + next) / 2", "(double)size >= (low + next) / 2"),
+    ("diagnosis: a scale's code that a pair lacks is that of the first group", PREDICT, "result != RESULT_Y && steps_is_vacant", "result == RESULT_Y && steps_is_vacant"),
     ("diagnosis: the device's division before mistakes", DIAGNOSE, "fit_layouts(s) && search_singles(s);", "fit_layouts(s) && (admission_is_within(&d->admission) || search_singles(s));"),
     ("diagnosis: what is newly wrong not confirmed", DIAGNOSE, "finding->newly_wrong += part->newly_wrong;", "finding->newly_wrong += 0;"),
     ("diagnosis: untouched elements hold the first", LAYOUTS, "layout->fill = array_bits(theirs, call->count - 1);", "layout->fill = array_bits(theirs, 0);"),
