@@ -2,7 +2,7 @@
 """The rules of shapes have two evaluations: npuq_make_shape() in src/shape.h, and extents() of the Python package. Both
 give the same shapes for drawn facts of a call, by every rule.
 
-Where options are members of a structure, the rows give Python the header's members in their order.
+Where options are members of a structure, the rows have the header's members in their order.
 
 usage: test_shapes.py SOURCE
 CC names the compiler. It makes what both read of src/operators.def.
@@ -19,6 +19,8 @@ import tempfile
 CALLS = 4000
 ROWS = """
 #include "{source}/python/npuquant_facts/_rows.py.in"
+#undef OPTION
+#define OPTION(name, NAME, type) #name,
 MX = {{OPERATOR(dynamic_mx_quant, DYNAMIC_MX_QUANT, WITH)}}
 """
 OF_C = r"""
@@ -69,5 +71,5 @@ with open(f"{source}/include/npuquant/npuquant.h", encoding="utf-8") as header:
 members = re.findall(r"^    (?:int32_t|float) (\w+);", structure, re.MULTILINE)
 tensors, options = MX["dynamic_mx_quant"]
 if options != ("axis", *members):
-    sys.exit(f"Python has the options {options}; the header: axis, and {members}")
+    sys.exit(f"operators.def has the options {options}; the header: axis, and {members}")
 print(f"{CALLS} calls, {len(SHAPES)} rules")
