@@ -333,9 +333,10 @@ static NPUQ_NOT_INLINED void quantise_gathered_rows(const npuq_plan *plan, const
     requantise(&setup, &from, &smooth, v.inverse_scale, find_offset(plan, v.offset), NPUQ_BY_ROW);
 }
 
+enum { MOST_IN_A_RUN = 512 };
+
 /* Whether kernels can take the rows as runs of one row: the rows are dense, and their largest magnitudes are enough.
  * One by one, many rows of few columns take up to eight times as long. */
-enum { MOST_IN_A_RUN = 512 };
 static bool are_runs(const npuq_plan *plan, const npuq_tile *tile)
 {
     const npuq_kernel_setup *setup = &plan->setup;
