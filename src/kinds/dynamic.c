@@ -333,8 +333,6 @@ static NPUQ_NOT_INLINED void quantise_gathered_rows(const npuq_plan *plan, const
     requantise(&setup, &from, &smooth, v.inverse_scale, find_offset(plan, v.offset), NPUQ_BY_ROW);
 }
 
-enum { MOST_IN_A_RUN = 512 };
-
 /* Whether kernels can take the rows as runs of one row: the rows are dense, and their largest magnitudes are enough.
  * One by one, many rows of few columns take up to eight times as long. */
 static bool are_runs(const npuq_plan *plan, const npuq_tile *tile)
@@ -343,7 +341,7 @@ static bool are_runs(const npuq_plan *plan, const npuq_tile *tile)
     const npuq_place *places = tile->places;
     const size_t n = tile->cols;
 
-    return tile->rows > 1 && n % NPUQ_LEAST_RUN == 0 && n <= MOST_IN_A_RUN &&
+    return tile->rows > 1 && n % NPUQ_LEAST_RUN == 0 && n <= NPUQ_LONGEST_RUN &&
            npuq_get_dynamic(plan)->form != NPUQ_ASYMMETRIC && !places[SMOOTH].data &&
            places[X].col_stride == (ptrdiff_t)setup->words[X].size &&
            places[X].row_stride == (ptrdiff_t)npuq_count_bytes(setup->words[X], n) &&
