@@ -292,8 +292,7 @@ const struct hypothesis hypotheses[] = {
          "EVEN does"),
     CODE("even-below", USUAL, Y_E2M1, HALF_DOWN,
          "rounds the largest magnitude to the fraction of y's type, halves down, and takes its exponent, as FBGEMM's "
-         "EVEN "
-         "does: scale_alg 2 with dst_type_max 7"),
+         "EVEN does: scale_alg 2 with dst_type_max 7"),
     CODE("ceil", COMMON, Y_ANY, CEIL,
          "takes the exponent of the next power of two from the largest magnitude on, as torchao's CEIL does"),
     CODE("nearest", USUAL, Y_ANY, NEAREST,

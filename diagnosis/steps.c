@@ -1746,7 +1746,8 @@ static uint64_t element_bits(const struct arithmetic *a, const struct token *tok
     case ANTI_QUANT: return anti_quant_element(a, i);
     case DEQUANT: return dequant_element(a, i);
     case REQUANT: return requant_element(a, i);
-    default: return a->call->op & MICROSCALES ? group_element(a, token, i) : dynamic_element(a, token, i);
+    case DYNAMIC_MX_QUANT: return group_element(a, token, i);
+    default: return dynamic_element(a, token, i);
     }
 }
 
