@@ -16,7 +16,7 @@ from .experts import Made
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
 #: Types of PyTorch or of the package ml_dtypes whose arrays and tensors are read as codes.
-_CODED = (*FLOAT8, "float8_e8m0fnu")
+CODED = (*FLOAT8, "float8_e8m0fnu")
 _NUMBERS = (*FLOATS, *FLOAT8, *FLOAT4)
 #: The least float32 that is rounded to more than the largest number, and the codes of that and of NaN.
 _BEYOND = {"float8_e4m3fn": (464 + 2**-15, 0x7F, 0x7F), "float8_e5m2": (61440, 0x7C, 0x7F),
@@ -26,7 +26,7 @@ _BEYOND = {"float8_e4m3fn": (464 + 2**-15, 0x7F, 0x7F), "float8_e5m2": (61440, 0
 def dtype_cast(input: Any, dtype: Any, input_dtype: Any) -> Tuple[str, Made]:
     """The type of what is cast, and the result."""
     source, to = _type_of(input) if input_dtype is None else name_of(input_dtype), name_of(dtype)
-    for argument, name, known in (("dtype", to, _NUMBERS), ("input_dtype", source, (*_NUMBERS, *_CODED))):
+    for argument, name, known in (("dtype", to, _NUMBERS), ("input_dtype", source, (*_NUMBERS, *CODED))):
         if name not in known:
             raise NotImplementedError(f"{argument}: is {name}; npuquant casts between floating-point types")
     _of("input", input, source, *["uint8"] * (source not in FLOATS), why=", as input_dtype says")
@@ -61,7 +61,7 @@ def npu_dtype_cast(input: TensorLike, dtype: Any, input_dtype: Any = None) -> np
     array([1.125,   nan], dtype=float32)
     """
     own = name_of(getattr(input, "dtype", None))
-    if own in _CODED:
+    if own in CODED:
         input, input_dtype = codes_of(input, own), own if input_dtype is None else input_dtype
     array: Any = to_array("input", input)
     source, made = dtype_cast(array, dtype, input_dtype)

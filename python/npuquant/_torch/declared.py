@@ -577,7 +577,7 @@ def _anti_mx_quant(a: Any) -> Results:
 
 def _cast_values(a: Any) -> Results:
     made, own = _casts.dtype_cast(a.self, a.dtype, a.input_dtype)[1], _type_of(a.self)
-    a.input, a.input_dtype = codes_of(a.self, own), own if own in FLOAT8 else a.input_dtype
+    a.input, a.input_dtype = codes_of(a.self, own), own if own in _casts.CODED else a.input_dtype
     del a.self
     y: Any = _computed(_casts.npu_dtype_cast, a)
     return y.view(_stored("dtype", made.type))
