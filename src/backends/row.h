@@ -92,7 +92,7 @@ enum { NPUQ_LEAST_RUN = 16, NPUQ_LONGEST_RUN = 1024, NPUQ_MOST_IN_RUNS = 1 << 24
  * To floating point, each sum and product is rounded, from left to right, and the last to y's type; NaN is 0x7FC00000,
  * 0x7E00 or 0x7FC0:
  * - from int8 and int4: y = (x + offset[i]) * scale[i]
- * - from floats of 8 and 4 bits: y = x * scale[i], always by column, or one row in runs: x * scale[i / run]
+ * - from floats of 8 and 4 bits: y = x * scale[i], always by column. Of one row in runs, y = x * scale[i / run]
  * - from int32: y = (x + x_bias[i]) * scale[i] * row_scale[r] + bias[i]
  * int32 to int8: q = round((x + x_bias[i]) * scale[i]), clamped to -256..255, 0 if NaN. Then y = q + y_offset[i],
  * clamped to -128..127, with y_offset in -256..255. A binary32 y may lie over its int32 x.

@@ -5,8 +5,8 @@
 
 #include "mx.h"
 
-/* A call's arguments in the order in which groups are found. Scales are those of the first group of each pair. The axis
- * is the last dimension, or comes before it. */
+/* A call's arguments, with the axis of the groups as the last dimension or as the one before it. Scales are those of
+ * the first group of each pair. */
 typedef struct npuq_mx_views {
     npuq_arguments arguments;
     const npuq_tensor *tensors[NPUQ_MOST_ARGUMENTS];
