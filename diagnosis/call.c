@@ -212,30 +212,47 @@ int call_axis(const struct call *call)
 struct lines call_lines(const struct call *call, int axis, size_t length)
 {
     const size_t extent = call->shape[axis];
+    const size_t groups = (extent + length - 1) / length;
 
-    return (struct lines){extent, call_stride(call, axis), length, (extent + 2 * length - 1) / (2 * length)};
+    return (struct lines){
+        call->count == 0 ? 0 : call->count / extent, extent, call_stride(call, axis), length, groups, (groups + 1) / 2};
 }
 
-size_t call_groups(const struct call *call, const struct lines *lines)
+size_t call_groups(const struct lines *lines)
 {
-    return call->count == 0 ? 0 : call->count / lines->extent * lines->pairs * 2;
+    return lines->count * lines->pairs * 2;
+}
+
+size_t call_group_at(const struct lines *lines, struct line_place place)
+{
+    const size_t pair = place.line / lines->inner * lines->pairs + place.group / 2;
+
+    return (pair * lines->inner + place.line % lines->inner) * 2 + place.group % 2;
+}
+
+struct line_place call_place_of_group(const struct lines *lines, size_t group)
+{
+    const size_t pair = group / 2 / lines->inner;
+
+    return (struct line_place){pair / lines->pairs * lines->inner + group / 2 % lines->inner,
+                               pair % lines->pairs * 2 + group % 2};
 }
 
 size_t call_group_with(const struct lines *lines, size_t i)
 {
-    const size_t line = i / lines->inner / lines->extent;
-    const size_t group = i / lines->inner % lines->extent / lines->length;
+    const size_t at = i / lines->inner;
 
-    return ((line * lines->pairs + group / 2) * lines->inner + i % lines->inner) * 2 + group % 2;
+    return call_group_at(lines, (struct line_place){at / lines->extent * lines->inner + i % lines->inner,
+                                                    at % lines->extent / lines->length});
 }
 
 struct span call_span_of_group(const struct lines *lines, size_t group)
 {
-    const size_t pair = group / 2 / lines->inner;
-    const size_t first = (pair % lines->pairs * 2 + group % 2) * lines->length; /* along the axis */
-    const size_t left = first < lines->extent ? lines->extent - first : 0;
+    const struct line_place place = call_place_of_group(lines, group);
+    const size_t first = place.group < lines->groups ? place.group * lines->length : lines->extent; /* along the axis */
+    const size_t left = lines->extent - first;
     const size_t begin =
-        (pair / lines->pairs * lines->extent + (left > 0 ? first : 0)) * lines->inner + group / 2 % lines->inner;
+        (place.line / lines->inner * lines->extent + (left > 0 ? first : 0)) * lines->inner + place.line % lines->inner;
 
     return (struct span){begin, begin + (left < lines->length ? left : lines->length) * lines->inner, lines->inner, 1};
 }
@@ -267,7 +284,7 @@ static void set_tokens(struct call *call)
     if (call->op & MICROSCALES) {
         const struct lines lines = call_lines(call, call_axis(call), options->mx.block);
         call->token_length = options->mx.block;
-        call->tokens = call_groups(call, &lines);
+        call->tokens = call_groups(&lines);
     } else if (call->op & FINDS_SCALES && options->block == 0) {
         call->tokens = options->per_tensor ? 1 : call->rows;
         call->token_length = options->per_tensor ? call->count : call->columns;

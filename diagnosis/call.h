@@ -166,14 +166,22 @@ struct row_range call_rows_of_band(const struct call *call, size_t token_rows, s
 /* Groups of microscaling: so many elements along an axis, two in a pair. Their numbers are the places of their scales:
  * the second group of the last pair of a line may be none. */
 struct lines {
+    size_t count;
     size_t extent; /* of the axis */
-    size_t inner;  /* elements from one index of the axis to the next */
+    size_t inner;  /* elements from one index of the axis to the next, and lines that lie within each other */
     size_t length; /* of a group */
-    size_t pairs;  /* of groups, along the axis */
+    size_t groups; /* along the axis */
+    size_t pairs;
+};
+struct line_place {
+    size_t line;
+    size_t group; /* along the axis */
 };
 int call_axis(const struct call *call);
 struct lines call_lines(const struct call *call, int axis, size_t length);
-size_t call_groups(const struct call *call, const struct lines *lines);
+size_t call_groups(const struct lines *lines);
+size_t call_group_at(const struct lines *lines, struct line_place place);
+struct line_place call_place_of_group(const struct lines *lines, size_t group);
 size_t call_group_with(const struct lines *lines, size_t i);
 
 /* The elements of x from begin to end, at steps, and, of a block of several rows, those below them. */

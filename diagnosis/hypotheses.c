@@ -217,6 +217,15 @@ enum {
             "takes groups of " length ", and for the scale of a group that of its first element",                      \
             "A group has block_size elements."                                                                         \
     }
+#define GROUP_PLACES(name, place, what)                                                                                \
+    SCALE_KEPT(name, place, MICROSCALES, groups_of_line, what),                                                        \
+        RETURNED_AND_RANGE(name, place, MICROSCALES, groups_of_line, what)
+/* Scales that a kernel returns in another order. */
+#define SCALES_STORED(name, place, what)                                                                               \
+    {                                                                                                                  \
+        "scales-" name, USUAL, MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_RETURNED_TOKEN, PLACE_##place), what,           \
+            "Group g along the axis has its scale in pair g / 2, at place g % 2, which is the last dimension."         \
+    }
 #define OTHER_DEFINITION "Compute as this operator does, or compare with that library: the bits differ."
 #define IN_FLOAT32       "Compute every step in float32; in Python, wrap numbers in numpy.float32."
 #define KEEP_IN_FLOAT32  "Keep values in float32; only the last step converts them to the result's type."
@@ -325,8 +334,29 @@ const struct hypothesis hypotheses[] = {
     {"other-axis", COMMON, MICROSCALES, Y_ANY, NEEDS(two_axes), DOES(STEP_BLOCK, BLOCK_COLUMN),
      "takes groups along another axis, and for the scale of a group that of its first element",
      "Check axis: it is the last one or, if that is given, the one before."},
-    {"scales-swapped", USUAL, MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_RETURNED_TOKEN, PLACE_IN_PAIR),
-     "returns the two scales of each pair in the other order", "The scale of the first group of a pair comes first."},
+    GROUP_PLACES("next-group", PLACE_NEXT, "the next group, line after line; the last group takes the first one's"),
+    GROUP_PLACES("group-before", PLACE_PREVIOUS,
+                 "the group before, line after line; the first one takes the last one's"),
+    GROUP_PLACES("first-group", PLACE_FIRST, "the first group along the axis"),
+    GROUP_PLACES("next-group-but-last", PLACE_NEXT_BUT_LAST, "the next group; the last along the axis keeps its own"),
+    GROUP_PLACES("group-before-but-first", PLACE_PREVIOUS_BUT_FIRST,
+                 "the group before; the first along the axis keeps its own"),
+    SCALES_STORED("swapped", IN_PAIR, "returns the two scales of each pair in the other order"),
+    SCALES_STORED("in-planes", PLANES, "returns the first scales of all pairs, then the second ones"),
+    SCALES_STORED("in-planes-of-lines", PLANES_OF_LINE,
+                  "returns for each line along the axis the first scales of its pairs, then the second ones"),
+    SCALES_STORED("not-paired", NOT_PAIRED, "returns the scales of groups along the axis one by one, without pairs"),
+    SCALES_STORED("groups-first", GROUPS_FIRST,
+                  "returns the scales of all first groups, then those of all second ones, and so on"),
+    SCALES_STORED("lines-first", LINES_FIRST, "returns all scales of one line along the axis, then those of the next"),
+    SCALES_STORED("in-tiles", IN_TILES,
+                  "returns scales in tiles of 128 rows and 4 groups, as matrix units of other vendors read them"),
+    SCALES_STORED("without-padding", WITHOUT_PADDING,
+                  "returns the scales of rows one after the other, without the one that completes an odd number"),
+    {"scale-without-bias", USUAL, MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_RETURNED, RETURNED_WITHOUT_BIAS),
+     "returns S - 127", "The byte of a scale has a bias of 127: S itself."},
+    {"scale-inverse", USUAL, MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_RETURNED, RETURNED_INVERSE),
+     "returns the byte of R, which elements are multiplied by: 254 - S", "Return S: elements times 2^(S - 127) are x."},
     {"overflows", COMMON, MICROSCALES, Y_MX_8, NO_NEEDS, DOES(STEP_SATURATION, SATURATE_NONE),
      "makes an infinity, or in float8_e4m3fn NaN, of what is beyond the largest value",
      "Saturate: clamp before the cast."},
@@ -922,6 +952,9 @@ const struct hypothesis hypotheses[] = {
     {"fractal-nz", USUAL, FROM_FLOATS | TO_FLOATS, Y_ANY, NEEDS(fractals), DOES(STEP_LAYOUT, LAYOUT_FRACTAL_NZ),
      "stores y as FRACTAL_NZ: for each block of columns, 32 bytes wide, all rows",
      "Convert the result to the format ND before it is saved."},
+    {"rows-overwritten", USUAL, MICROSCALES, Y_ANY, NEEDS(rows), DOES(STEP_LAYOUT, LAYOUT_ROWS_OVERWRITTEN),
+     "overwrites the first columns of each row but the first: the store of the row before goes beyond its end",
+     "Store the columns that do not fill a vector with a mask, or one by one."},
     {"rows-permuted", USUAL, FROM_FLOATS | TO_FLOATS | MICROSCALES, Y_ANY, NEEDS(rows),
      DOES(STEP_LAYOUT, LAYOUT_ROWS_PERMUTED), "returns the rows in another order",
      "Check how rows are numbered in blocks."},
@@ -1165,7 +1198,9 @@ struct needs needs_met(const struct call *call)
         .words = regroups(call, GROUPED_BY_WORDS),
         .biases = bias->data && call->columns > 1,
         .two_axes = call->op & MICROSCALES && call->rows > 1 && call->columns > 1,
-        .low_bound = call->options.mx.max_low_bound > 0,
+        .groups_of_line =
+            call->op & MICROSCALES &&
+            call->token_length<call->shape[call_axis(call)], .low_bound = call->options.mx.max_low_bound> 0,
     };
 }
 
@@ -1223,6 +1258,32 @@ static bool has_dimension(const struct call *call, int place)
            !(first && is_stride_of(call, dimension, length));
 }
 
+static bool are_same_places(const struct lines *lines, int a, int b)
+{
+    size_t i = 0;
+
+    while (i < call_groups(lines) && steps_group_for(lines, i, a) == steps_group_for(lines, i, b)) {
+        i++;
+    }
+    return i == call_groups(lines);
+}
+
+/* Whether scales of groups can have that place, and it is neither their own nor that of an order before. */
+static bool is_other_place(const struct call *call, int place)
+{
+    const struct lines lines = call_lines(call, call_axis(call), call->token_length);
+    const bool is_possible = place == PLACE_IN_TILES
+                                 ? lines.inner == 1 && lines.count % 128 == 0 && lines.pairs % 2 == 0
+                             : place == PLACE_WITHOUT_PADDING ? lines.inner == 1 && lines.groups % 2 == 1
+                                                              : true;
+    bool is_same = !is_possible || are_same_places(&lines, AS_DEFINED, place);
+
+    for (int other = PLACE_NOT_PAIRED; other < place && !is_same; other++) {
+        is_same = are_same_places(&lines, other, place);
+    }
+    return !is_same;
+}
+
 /* Whether a kernel of microscaling with these choices does what the call's options do not say already. */
 static bool changes_groups(const struct variant *variant, const struct call *call)
 {
@@ -1245,7 +1306,9 @@ static bool changes_groups(const struct variant *variant, const struct call *cal
                               (call->options.y_dtype == NPUQ_FLOAT4_E1M2 &&
                                (small == NPUQ_REF_RULE_N) == (mx->small_groups == NPUQ_REF_RULE_N));
 
-    return !(choice[STEP_CODE] == CODE_FLOOR && mx->scale_algorithm == 0) &&
+    return (choice[STEP_TOKEN] == AS_DEFINED || is_other_place(call, choice[STEP_TOKEN])) &&
+           (choice[STEP_RETURNED_TOKEN] == AS_DEFINED || is_other_place(call, choice[STEP_RETURNED_TOKEN])) &&
+           !(choice[STEP_CODE] == CODE_FLOOR && mx->scale_algorithm == 0) &&
            !(choice[STEP_CODE] == CODE_RCEIL && is_rceil) &&
            !(choice[STEP_CODE] == CODE_HALF_DOWN && mx->scale_algorithm == 2 && mx->dst_type_max == 7) &&
            !(choice[STEP_SMALL_GROUPS] != AS_DEFINED && is_same_rule) &&

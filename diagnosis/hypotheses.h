@@ -71,6 +71,7 @@ struct needs {
     bool other_type_max;  /* a dst_type_max other than the largest value of y's type */
     bool other_scaling;   /* no rule of row_quant that divides by m / DMAX */
     bool two_axes;        /* of microscaling: groups may run along another axis */
+    bool groups_of_line;  /* two or more along the axis */
     bool low_bound;       /* a max_low_bound */
 };
 

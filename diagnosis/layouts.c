@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether all of a column of the dump holds the value. */
-static bool column_holds(const struct call *call, const struct array *theirs, size_t column, uint64_t fill)
+/* Whether all of a column of the dump, from a row on, holds the value. */
+static bool column_holds(const struct call *call, const struct array *theirs, size_t row, size_t column, uint64_t fill)
 {
-    for (size_t row = 0; row < call->rows; row++) {
+    for (; row < call->rows; row++) {
         if (array_bits(theirs, row * call->columns + column) != fill) {
             return false;
         }
@@ -118,7 +118,7 @@ bool layout_fit(enum layout_choice choice, const struct call *call, const struct
     const bool may_be_all = !array_holds_one_value(ours) || array_bits(ours, 0) != layout->fill;
     switch (choice) {
     case LAYOUT_TAIL_UNTOUCHED:
-        for (from = call->columns; from > 0 && column_holds(call, theirs, from - 1, layout->fill); from--) {
+        for (from = call->columns; from > 0 && column_holds(call, theirs, 0, from - 1, layout->fill); from--) {
         }
         layout->from = from;
         *fits = (call->columns - from) * call->rows > 1 && (from > 0 || (may_be_all && call->rows == 1));
@@ -128,6 +128,13 @@ bool layout_fit(enum layout_choice choice, const struct call *call, const struct
         }
         layout->from = from;
         *fits = (call->rows - from) * call->columns > 1 && (from > 0 || may_be_all);
+        return true;
+    case LAYOUT_ROWS_OVERWRITTEN:
+        layout->fill = call->rows > 1 ? array_bits(theirs, call->columns) : 0;
+        for (from = 0; from < call->columns && column_holds(call, theirs, 1, from, layout->fill); from++) {
+        }
+        layout->from = from;
+        *fits = call->rows > 1 && from < call->columns && from * (call->rows - 1) > 1;
         return true;
     case LAYOUT_ROWS_PERMUTED: layout->row_of = row_of; return layout_fit_rows(call, ours, NULL, theirs, row_of, fits);
     default: *fits = true; return true;
@@ -140,12 +147,14 @@ struct found_layout layout_describe(const struct call *call, const struct varian
     struct found_layout found = {.unit = "row", .of = call->rows, .multiple_of = layout->from & (0 - layout->from)};
 
     switch (variant->choice[STEP_LAYOUT]) {
+    case LAYOUT_ROWS_OVERWRITTEN:
     case LAYOUT_TAIL_UNTOUCHED:
         found.unit = "column";
         found.of = call->columns;
-        found.is_untouched = true;
+        found.has_fill = true;
+        found.is_begin = variant->choice[STEP_LAYOUT] == LAYOUT_ROWS_OVERWRITTEN;
         break;
-    case LAYOUT_ROWS_UNTOUCHED: found.is_untouched = true; break;
+    case LAYOUT_ROWS_UNTOUCHED: found.has_fill = true; break;
     case LAYOUT_ROWS_PERMUTED:
         for (size_t row = 0; row < call->rows; row++) {
             found.first = found.moved == 0 && layout->row_of[row] != row ? row : found.first;

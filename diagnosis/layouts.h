@@ -8,10 +8,11 @@
 
 /* What a layout does to y. */
 struct found_layout {
-    bool is_untouched;
+    bool has_fill;      /* some elements hold one value, which is not theirs */
+    bool is_begin;      /* those of the first columns; otherwise the last columns or rows */
     const char *unit;   /* "column" or "row" */
     size_t of;          /* how many there are */
-    size_t multiple_of; /* untouched: the largest power of two that the first one's number is a multiple of */
+    size_t multiple_of; /* the largest power of two that variant.layout.from is a multiple of */
     size_t moved;       /* rows elsewhere, the first of them */
     size_t first;
 };

@@ -118,6 +118,7 @@ static bool find_source(const struct call *call, const struct variant *variant, 
     switch (variant->choice[STEP_LAYOUT]) {
     case LAYOUT_TAIL_UNTOUCHED: return column < layout->from;
     case LAYOUT_ROWS_UNTOUCHED: return row < layout->from;
+    case LAYOUT_ROWS_OVERWRITTEN: return row == 0 || column >= layout->from;
     case LAYOUT_ROWS_PERMUTED: *i = layout->row_of[row] * call->columns + column; return true;
     default: *i = steps_element_at(call, variant->choice[STEP_LAYOUT], call->options.y_dtype, *i); return true;
     }

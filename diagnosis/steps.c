@@ -278,7 +278,6 @@ static size_t turned(size_t i, int place, size_t count)
     case PLACE_FIRST: return 0;
     case PLACE_NEXT_BUT_LAST: return i + 1 < count ? i + 1 : i;
     case PLACE_PREVIOUS_BUT_FIRST: return i > 0 ? i - 1 : i;
-    case PLACE_IN_PAIR: return i ^ 1;
     default: return place < PLACE_OF_FIRST ? i : i % variant_size(place);
     }
 }
@@ -469,7 +468,7 @@ size_t steps_tokens(const struct call *call, const struct variant *variant)
 {
     if (call->op & MICROSCALES) {
         const struct lines lines = lines_of(call, variant);
-        return call_groups(call, &lines);
+        return call_groups(&lines);
     }
     return call->tokens == 0                             ? 0
            : variant->choice[STEP_BLOCK] == BLOCK_COLUMN ? call->columns
@@ -514,6 +513,66 @@ struct span steps_token_span(const struct call *call, const struct variant *vari
     return span;
 }
 
+/* The group whose scale lies at place i of 128 rows and 4 groups after others: of those that are 32 rows apart, the
+ * scales lie side by side. */
+static size_t group_in_tiles(const struct lines *lines, size_t i)
+{
+    const size_t tile = i / 512;
+    const size_t tiles = lines->pairs / 2; /* along the axis */
+    const size_t row = i / 4 % 4 * 32 + i / 16 % 32;
+
+    return call_group_at(lines, (struct line_place){tile / tiles * 128 + row, tile % tiles * 4 + i % 4});
+}
+
+/* The group whose scale lies at place i if the dimensions of scales have another order. */
+static size_t group_in_order(const struct lines *lines, size_t i, int place)
+{
+    enum { OUTER, PAIR, HALF, INNER, DIMENSIONS }; /* of a pair, and of lines */
+    static const unsigned char orders[][DIMENSIONS] = {
+        [PLACE_NOT_PAIRED] = {OUTER, PAIR, HALF, INNER},     [PLACE_PLANES] = {HALF, OUTER, PAIR, INNER},
+        [PLACE_PLANES_OF_LINE] = {OUTER, HALF, PAIR, INNER}, [PLACE_GROUPS_FIRST] = {PAIR, HALF, OUTER, INNER},
+        [PLACE_LINES_FIRST] = {OUTER, INNER, PAIR, HALF},
+    };
+    const size_t extents[DIMENSIONS] = {lines->count / lines->inner, lines->pairs, 2, lines->inner};
+    size_t at[DIMENSIONS];
+
+    for (int d = DIMENSIONS - 1; d >= 0; d--) {
+        const unsigned char dimension = orders[place][d];
+        at[dimension] = i % extents[dimension];
+        i /= extents[dimension];
+    }
+    return call_group_at(lines, (struct line_place){at[OUTER] * lines->inner + at[INNER], at[PAIR] * 2 + at[HALF]});
+}
+
+size_t steps_group_for(const struct lines *lines, size_t i, int place)
+{
+    struct line_place at = call_place_of_group(lines, i);
+    const size_t groups = lines->groups;
+
+    if (place < PLACE_IN_PAIR && at.group >= groups) {
+        return i; /* no group */
+    }
+    switch (place) {
+    case PLACE_NEXT:
+    case PLACE_PREVIOUS: {
+        const size_t in_turn = turned(at.line * groups + at.group, place, lines->count * groups);
+        return call_group_at(lines, (struct line_place){in_turn / groups, in_turn % groups});
+    }
+    case PLACE_FIRST:
+    case PLACE_NEXT_BUT_LAST:
+    case PLACE_PREVIOUS_BUT_FIRST: at.group = turned(at.group, place, groups); return call_group_at(lines, at);
+    case PLACE_IN_PAIR: return i ^ 1;
+    case PLACE_IN_TILES: return group_in_tiles(lines, i);
+    case PLACE_WITHOUT_PADDING:
+        /* The last place of a line has no group. */
+        at = i < lines->count * groups ? (struct line_place){i / groups, i % groups}
+                                       : (struct line_place){lines->count - 1, groups};
+        return call_group_at(lines, at);
+    case AS_DEFINED: return i;
+    default: return group_in_order(lines, i, place);
+    }
+}
+
 /* The token that element i is part of. */
 static size_t token_with(const struct call *call, const struct variant *variant, size_t i)
 {
@@ -531,16 +590,35 @@ static size_t token_with(const struct call *call, const struct variant *variant,
 
 size_t steps_token_of(const struct call *call, const struct variant *variant, size_t i)
 {
-    return call->tokens == 0
-               ? 0
-               : turned(token_with(call, variant, i), variant->choice[STEP_TOKEN], steps_tokens(call, variant));
+    if (call->tokens == 0) {
+        return 0;
+    }
+    const size_t token = token_with(call, variant, i);
+    const int place = variant->choice[STEP_TOKEN];
+    if (call->op & MICROSCALES) {
+        const struct lines lines = lines_of(call, variant);
+        return steps_group_for(&lines, token, place);
+    }
+    return turned(token, place, steps_tokens(call, variant));
+}
+
+/* The token whose parameters lie at place i by the definition of tokens. */
+static size_t token_at(const struct call *call, const struct variant *variant, size_t i)
+{
+    const int place = variant->choice[STEP_RETURNED_TOKEN];
+
+    if (call->op & MICROSCALES) {
+        const struct lines lines = call_lines(call, call_axis(call), call->token_length);
+        return steps_group_for(&lines, i, place);
+    }
+    return turned(i, place, call->tokens);
 }
 
 size_t steps_token_of_parameter(const struct call *call, const struct variant *variant, size_t i)
 {
     static const struct variant definition;
 
-    i = turned(i, variant->choice[STEP_RETURNED_TOKEN], call->tokens);
+    i = token_at(call, variant, i);
     return variant->choice[STEP_BLOCK] == AS_DEFINED ? i
            : variant->choice[STEP_BLOCK] == BLOCK_COLUMN && !(call->op & MICROSCALES)
                ? i % call->columns
@@ -554,8 +632,7 @@ bool steps_is_vacant(const struct call *call, const struct variant *variant, siz
     if (!(call->op & MICROSCALES) || variant->choice[STEP_BLOCK] == AS_DEFINED) {
         return false;
     }
-    const struct span own =
-        steps_token_span(call, &definition, turned(i, variant->choice[STEP_RETURNED_TOKEN], call->tokens));
+    const struct span own = steps_token_span(call, &definition, token_at(call, variant, i));
     return own.end == own.begin;
 }
 
@@ -1082,7 +1159,10 @@ static struct token group_token(const struct arithmetic *a, const struct extreme
     if (group.S < 255) {
         note(a->trace, "R", (double)group.R);
     }
-    return (struct token){.scale = group.S, .back = (double)group.R, .largest = e->hi, .returned_scale = group.S};
+    const uint8_t returned = choice(a, STEP_RETURNED) == RETURNED_WITHOUT_BIAS               ? (uint8_t)(group.S - 127)
+                             : choice(a, STEP_RETURNED) == RETURNED_INVERSE && group.S < 255 ? (uint8_t)(254 - group.S)
+                                                                                             : group.S;
+    return (struct token){.scale = group.S, .back = (double)group.R, .largest = e->hi, .returned_scale = returned};
 }
 
 struct token steps_token(const struct call *call, const struct variant *variant, const struct extremes *extremes,

@@ -92,6 +92,9 @@ struct extremes steps_join(const struct extremes *first, const struct extremes *
 struct token steps_token(const struct call *call, const struct variant *variant, const struct extremes *extremes,
                          struct trace *trace);
 
+/* The group of microscaling whose scale a kernel has at place i: enum place_choice. */
+size_t steps_group_for(const struct lines *lines, size_t i, int place);
+
 /* The token whose parameters element i of y takes; 0 if the operator is not dynamic. */
 size_t steps_token_of(const struct call *call, const struct variant *variant, size_t i);
 

@@ -34,21 +34,21 @@ enum step {
     STEP_SMALL_GROUPS,   /* 1 + npuq_ref_small_groups: when microscaling makes small groups zeros */
     STEP_BAD_GROUPS,     /* enum bad_choice: what microscaling makes of groups with NaN or infinities */
     STEP_TOKEN_TYPE,     /* enum type_choice: that the row's parameters are rounded to */
-    STEP_RETURNED,       /* enum type_choice: that they are rounded to when they are returned, and not before */
-    STEP_SCALING,        /* enum scaling_choice */
-    STEP_QUOTIENT,       /* enum quotient_choice: of the device's vector unit; the choice of no hypothesis */
-    STEP_PRODUCT,        /* enum type_choice, product_choice: of x times or by the scale */
-    STEP_SUM,            /* enum sum_choice */
-    STEP_ORDER,          /* enum order_choice */
-    STEP_BIAS_PLACE,     /* enum place_choice */
-    STEP_BIAS,           /* enum bias_choice */
-    STEP_ROUNDING,       /* enum rounding_choice */
-    STEP_SATURATION,     /* enum saturation_choice */
-    STEP_NAN,            /* enum nan_choice */
-    STEP_SUBNORMALS,     /* enum subnormal_choice */
-    STEP_RESULT,         /* enum result_choice: the conversion to a floating-point type, the order of bytes */
-    STEP_WORD,           /* enum word_choice: of trans_quant_param, and how requant reads one */
-    STEP_LAYOUT,         /* enum layout_choice */
+    STEP_RETURNED,   /* enum type_choice, returned_choice: what they become when they are returned, and not before */
+    STEP_SCALING,    /* enum scaling_choice */
+    STEP_QUOTIENT,   /* enum quotient_choice: of the device's vector unit; the choice of no hypothesis */
+    STEP_PRODUCT,    /* enum type_choice, product_choice: of x times or by the scale */
+    STEP_SUM,        /* enum sum_choice */
+    STEP_ORDER,      /* enum order_choice */
+    STEP_BIAS_PLACE, /* enum place_choice */
+    STEP_BIAS,       /* enum bias_choice */
+    STEP_ROUNDING,   /* enum rounding_choice */
+    STEP_SATURATION, /* enum saturation_choice */
+    STEP_NAN,        /* enum nan_choice */
+    STEP_SUBNORMALS, /* enum subnormal_choice */
+    STEP_RESULT,     /* enum result_choice: the conversion to a floating-point type, the order of bytes */
+    STEP_WORD,       /* enum word_choice: of trans_quant_param, and how requant reads one */
+    STEP_LAYOUT,     /* enum layout_choice */
     STEPS
 };
 
@@ -87,11 +87,19 @@ enum place_choice {
     PLACE_NEXT_BUT_LAST, /* the last keeps its own */
     PLACE_PREVIOUS_BUT_FIRST,
     PLACE_OTHER_AXIS,
-    PLACE_CHANNELS_FIRST,      /* x taken for [N, C, ...]; its scales belong to the last dimension */
-    PLACE_CHANNELS_LAST,       /* x taken for [..., C]; its scales belong to another dimension */
-    PLACE_OF_DIMENSION,        /* 0; then the others */
-    PLACE_OF_FIRST = SIZED,    /* so many, over and over */
+    PLACE_CHANNELS_FIRST,   /* x taken for [N, C, ...]; its scales belong to the last dimension */
+    PLACE_CHANNELS_LAST,    /* x taken for [..., C]; its scales belong to another dimension */
+    PLACE_OF_DIMENSION,     /* 0; then the others */
+    PLACE_OF_FIRST = SIZED, /* so many, over and over */
+    /* of scales of groups, two in a pair */
     PLACE_IN_PAIR = 2 * SIZED, /* the other one of its pair */
+    PLACE_IN_TILES,            /* of 128 rows and 4 groups */
+    PLACE_WITHOUT_PADDING,     /* an odd number of groups without one that completes the last pair */
+    PLACE_NOT_PAIRED,          /* groups along an axis that is not the last, each with its own place */
+    PLACE_PLANES,              /* the first ones of all pairs, then the second ones */
+    PLACE_PLANES_OF_LINE,      /* the same for each line */
+    PLACE_GROUPS_FIRST,        /* the first group of each line, then the second one of each, and so on */
+    PLACE_LINES_FIRST,         /* all groups of a line, along whatever axis, then those of the next */
 };
 enum group_choice {
     GROUP_LATE = 1,
@@ -189,6 +197,7 @@ enum code_choice {
 };
 enum bad_choice { BAD_ZEROS = 1, BAD_NAN };
 enum type_choice { TYPE_FLOAT16 = 1, TYPE_BFLOAT16, TYPE_FLOAT64 };
+enum returned_choice { RETURNED_WITHOUT_BIAS = TYPE_FLOAT64 + 1, RETURNED_INVERSE }; /* of microscaling */
 enum product_choice {
     PRODUCT_FIRST_FLOAT16 = TYPE_FLOAT64 + 1, /* dequant: the first of two */
     PRODUCT_FIRST_BFLOAT16,
@@ -281,7 +290,8 @@ enum layout_choice {
     LAYOUT_TAIL_UNTOUCHED,
     LAYOUT_ROWS_UNTOUCHED,
     LAYOUT_ROWS_PERMUTED,
-    LAYOUT_WORDS_UNMASKED, /* int4 that change the others of their word, or of their byte */
+    LAYOUT_ROWS_OVERWRITTEN, /* the begin of each but the first */
+    LAYOUT_WORDS_UNMASKED,   /* int4 that change the others of their word, or of their byte */
     LAYOUT_WORDS_ADDED,
     LAYOUT_BYTES_UNMASKED,
     LAYOUT_BYTES_ADDED,
@@ -291,8 +301,8 @@ enum layout_choice {
 
 /* Where the values of y really are: found in a dump, unlike the other choices. */
 struct layout {
-    size_t from;    /* the first column or row that is untouched */
-    uint64_t fill;  /* what untouched elements hold */
+    size_t from;    /* the first column or row that is untouched; the first column that is not overwritten */
+    uint64_t fill;  /* what other elements hold */
     size_t *row_of; /* for each row of the dump the row of y */
 };
 

@@ -180,9 +180,9 @@ static double bits_of_reading(const struct call *call, const struct variant *var
                         (variant_has_one_scale(variant) ? bits_of_digits(variant->scale) : 0) +
                         (has_offset ? bits_of_digits(variant->offset) : 0) +
                         (variant_has_window(variant) ? log2((double)call->columns) : 0);
-    const double numbers = found.is_untouched ? variant->layout.from > 0 : (double)found.moved;
+    const double numbers = found.has_fill ? variant->layout.from > 0 : (double)found.moved;
 
-    const bool has_fill = found.is_untouched && variant->layout.fill != 0; /* most memory that nobody wrote is zero */
+    const bool has_fill = found.has_fill && variant->layout.fill != 0; /* most memory that nobody wrote is zero */
 
     return bits + (has_fill ? bits_of_number : 0) + numbers * log2((double)found.of);
 }

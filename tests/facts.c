@@ -75,7 +75,7 @@ static void add_finding(uint64_t *sum, const struct call *call, const struct fin
         add_string(sum, finding->hypotheses[i]->what);
         add_string(sum, finding->hypotheses[i]->advice);
     }
-    if (layout.is_untouched) {
+    if (layout.has_fill) {
         add_string(sum, layout.unit);
         add_all(sum, (const size_t[]){layout.of, layout.multiple_of, finding->variant.layout.from}, 3);
     } else if (layout.moved > 0) {

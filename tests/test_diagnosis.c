@@ -79,6 +79,7 @@ static struct variant example_of(const struct hypothesis *hypothesis, const stru
         row_of[row] = call->rows - 1 - row;
     }
     switch (variant.choice[STEP_LAYOUT]) {
+    case LAYOUT_ROWS_OVERWRITTEN:
     case LAYOUT_TAIL_UNTOUCHED: variant.layout.from = test_below(call->columns); break;
     case LAYOUT_ROWS_UNTOUCHED: variant.layout.from = test_below(call->rows); break;
     default: break;
@@ -145,7 +146,7 @@ static void test_hypotheses(void **unused)
         [STEP_GROUP] = GROUP_WORDS,
         [STEP_BLOCK] = BLOCK_ROWS + SIZED - 1,
         [STEP_TOKEN] = PLACE_PREVIOUS_BUT_FIRST,
-        [STEP_RETURNED_TOKEN] = PLACE_IN_PAIR,
+        [STEP_RETURNED_TOKEN] = PLACE_LINES_FIRST,
         [STEP_SCALE] = READ_AS + DTYPES - 1,
         [STEP_OFFSET] = READ_AS + DTYPES - 1,
         [STEP_SMOOTH] = SMOOTH_IN_RANGE_ONLY,
@@ -161,7 +162,7 @@ static void test_hypotheses(void **unused)
         [STEP_SMALL_GROUPS] = 1 + NPUQ_REF_RULE_N,
         [STEP_BAD_GROUPS] = BAD_NAN,
         [STEP_TOKEN_TYPE] = TYPE_BFLOAT16,
-        [STEP_RETURNED] = TYPE_BFLOAT16,
+        [STEP_RETURNED] = RETURNED_INVERSE,
         [STEP_SCALING] = SCALING_INVERSE_OR_0,
         [STEP_PRODUCT] = PRODUCT_FIXED_POINT,
         [STEP_SUM] = SUM_FUSED,
@@ -263,6 +264,19 @@ static bool shows_factor(const struct random_call *random, const struct variant 
     return is_shown;
 }
 
+/* Whether a column beside those that are overwritten has another value, below the first row. */
+static bool has_own_elements(const struct random_call *random, const struct variant *variant)
+{
+    const size_t columns = random->call.columns;
+    bool has_other = false;
+
+    for (size_t i = columns; i < random->call.count; i++) {
+        has_other |=
+            i % columns >= variant->layout.from && array_bits(&random->dump[RESULT_Y], i) != variant->layout.fill;
+    }
+    return has_other;
+}
+
 /* Whether the dump shows what is read off it: an untouched part must be more than one element and less than all. */
 static bool is_seen(const struct random_call *random, const struct variant *variant)
 {
@@ -271,6 +285,7 @@ static bool is_seen(const struct random_call *random, const struct variant *vari
 
     switch (variant->choice[STEP_LAYOUT]) {
     case LAYOUT_TAIL_UNTOUCHED: return from > 0 && (call->columns - from) * call->rows > 1;
+    case LAYOUT_ROWS_OVERWRITTEN: return from * (call->rows - 1) > 1 && has_own_elements(random, variant);
     case LAYOUT_ROWS_UNTOUCHED: return from > 0 && (call->rows - from) * call->columns > 1;
     case LAYOUT_ROWS_PERMUTED: return has_told_row(random);
     default: break;
@@ -349,9 +364,10 @@ static bool is_of_large_calls(const struct hypothesis *hypothesis)
 {
     const unsigned char *settings = hypothesis->settings;
     const bool sized = (settings[0] == STEP_BLOCK || settings[0] == STEP_SCALE_PLACE) && settings[1] >= SIZED;
+    const bool in_tiles = settings[0] == STEP_RETURNED_TOKEN && settings[1] == PLACE_IN_TILES;
     const bool has_many_dimensions = settings[0] == STEP_SCALE_PLACE && settings[1] > PLACE_OF_DIMENSION + 2;
 
-    return sized || has_many_dimensions || hypothesis->needs.fractals || hypothesis->needs.fractals_of_x;
+    return sized || in_tiles || has_many_dimensions || hypothesis->needs.fractals || hypothesis->needs.fractals_of_x;
 }
 
 static void test_mistakes_are_found(void **unused)
@@ -619,9 +635,9 @@ static void check_finding(const struct call *call, const struct finding *finding
         assert_int_equal(finding->part.end, said->part.end);
         assert_int_equal(finding->part.of, said->part.of);
     }
-    assert_int_equal(layout.is_untouched, said->multiple_of > 0);
+    assert_int_equal(layout.has_fill, said->multiple_of > 0);
     assert_int_equal(layout.multiple_of, said->multiple_of);
-    if (layout.is_untouched) {
+    if (layout.has_fill) {
         const bool is_tail = strcmp(said->names[0], "tail-untouched") == 0;
         assert_int_equal(finding->variant.layout.from, said->from);
         assert_int_equal(layout.of, is_tail ? call->columns : call->rows);
@@ -710,6 +726,50 @@ static void test_what_is_said(void **unused)
         }
         check_said(&random, &dumps[d].said);
         random_call_release(&random);
+    }
+}
+
+/* The first places of scales in a kernel's order, and whose scales they hold: line after line, and of each line group
+ * after group. */
+static void test_places_of_scales(void **unused)
+{
+    static const struct lines rows = {.count = 256, .extent = 256, .inner = 1, .length = 32, .groups = 8, .pairs = 4};
+    static const struct lines odd_rows = {.count = 2, .extent = 96, .inner = 1, .length = 32, .groups = 3, .pairs = 2};
+    static const struct lines columns = {.count = 6, .extent = 96, .inner = 3, .length = 32, .groups = 3, .pairs = 2};
+    static const struct {
+        const struct lines *lines;
+        int place;
+        size_t from;
+        int holds[6]; /* line * 10 + group; 9 in place of a group: none */
+    } orders[] = {
+        {&rows, PLACE_IN_TILES, 0, {0, 1, 2, 3, 320, 321}},
+        {&rows, PLACE_IN_TILES, 14, {962, 963, 10, 11, 12, 13}},
+        {&rows, PLACE_IN_TILES, 510, {1272, 1273, 4, 5, 6, 7}},
+        {&rows, PLACE_IN_TILES, 1022, {1276, 1277, 1280, 1281, 1282, 1283}},
+        {&odd_rows, PLACE_WITHOUT_PADDING, 0, {0, 1, 2, 10, 11, 12}},
+        {&odd_rows, PLACE_NEXT, 0, {1, 2, 10, 9, 11, 12}},
+        {&odd_rows, PLACE_PREVIOUS, 0, {12, 0, 1, 9, 2, 10}},
+        {&odd_rows, PLACE_FIRST, 2, {0, 9, 10, 10, 10, 19}},
+        {&odd_rows, PLACE_NEXT_BUT_LAST, 0, {1, 2, 2, 9, 11, 12}},
+        {&odd_rows, PLACE_IN_PAIR, 0, {1, 0, 9, 2, 11, 10}},
+        {&columns, AS_DEFINED, 0, {0, 1, 10, 11, 20, 21}},
+        {&columns, PLACE_NOT_PAIRED, 0, {0, 10, 20, 1, 11, 21}},
+        {&columns, PLACE_PLANES, 0, {0, 10, 20, 2, 12, 22}},
+        {&columns, PLACE_PLANES, 6, {30, 40, 50, 32, 42, 52}},
+        {&columns, PLACE_PLANES_OF_LINE, 6, {1, 11, 21, 9, 19, 29}},
+        {&columns, PLACE_GROUPS_FIRST, 0, {0, 10, 20, 30, 40, 50}},
+        {&columns, PLACE_LINES_FIRST, 0, {0, 1, 2, 9, 10, 11}},
+    };
+
+    (void)unused;
+    for (size_t o = 0; o < sizeof orders / sizeof orders[0]; o++) {
+        const struct lines *lines = orders[o].lines;
+        for (size_t i = 0; i < 6; i++) {
+            const size_t group = steps_group_for(lines, orders[o].from + i, orders[o].place);
+            const struct line_place at = call_place_of_group(lines, group);
+            assert_int_equal(at.line * 10 + (at.group < lines->groups ? at.group : 9), orders[o].holds[i]);
+            assert_int_equal(call_group_at(lines, at), group);
+        }
     }
 }
 
@@ -998,6 +1058,7 @@ int main(void)
         cmocka_unit_test(test_equal_scales),
         cmocka_unit_test(test_float64_is_rounded_once),
         cmocka_unit_test(test_what_is_said),
+        cmocka_unit_test(test_places_of_scales),
         cmocka_unit_test(test_one_element_is_no_tail),
         cmocka_unit_test(test_weak_half_is_named),
         cmocka_unit_test(test_chance_is_not_named),

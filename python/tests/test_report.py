@@ -108,6 +108,14 @@ def test_admission():
 # ---- sentences ----
 
 
+def overwritten(size):
+    """Groups of a kernel that stores more bytes than a row has."""
+    call = "dynamic_mx_quant", np.arange(1, 257, dtype=np.float32).reshape(4, 64)
+    y, mxscale = npuquant.dynamic_mx_quant(call[1])
+    return (changed(y, (slice(1, None), slice(size)), value=0), mxscale), call
+
+
+
 def quantize(x, scales=np.ones(1, np.float32), zero_points=None):
     """A call that multiplies."""
     return "npu_quantize", x, scales, zero_points, "int8", -1, False
@@ -220,6 +228,7 @@ def asymmetric(change_scale, change_offset):
          "The rest of y is right: look at the code for columns 16 to 23 of 24, such as what a vector loop leaves"),
         (changed(ROUNDED, (slice(None), slice(16, None))), quantize(EIGHTHS),
          "Untouched from column 16 on, a multiple of 16: the last 8 of 24."),
+        (*overwritten(3), "Overwritten: the first 6 of 64 columns."),
         (ROUNDED[[0, 1, 2, 4, 3, 5, 6, 7]], quantize(EIGHTHS),
          "2 of 8 rows are elsewhere; row 3 holds what belongs to row 4."),
         (np.full((8, 24), 7, np.int8), quantize(EIGHTHS),

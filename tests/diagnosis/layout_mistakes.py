@@ -12,6 +12,13 @@ def rows_untouched(y, is_int4):
     return _untouched(y, np.s_[y.shape[0] - y.shape[0] // 4 - 1:], is_int4)
 
 
+def rows_overwritten(y, is_int4):
+    """Codes of the row before, beyond its end."""
+    values = (unpack(y) if is_int4 else y).reshape(-1, (8 if is_int4 else 1) * y.shape[-1]).copy()
+    values[1:, :values.shape[1] // 4 + 1] = 0
+    return (pack(values) if is_int4 else values).reshape(y.shape)
+
+
 def _untouched(y, where, is_int4):
     """Memory that was never written holds one value."""
     y = y.copy()
@@ -80,7 +87,7 @@ def minus_128(y, is_int4):
 
 # In the order of the changes: memory that was never written has no code.
 LAYOUTS = {function.__name__.replace("_", "-"): function for function in (
-    plus_128, minus_128, tail_untouched, rows_untouched, transposed, rows_permuted, nibbles_swapped,
+    plus_128, minus_128, tail_untouched, rows_untouched, rows_overwritten, transposed, rows_permuted, nibbles_swapped,
     words_reversed, bytes_swapped, awq_order, fractal_nz)}
 LAYOUTS.update({f"halves-of-{length}": halves(length) for length in (8, 32)})
 

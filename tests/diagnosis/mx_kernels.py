@@ -63,6 +63,44 @@ def cast(p, dtype, how, mistakes):
     return np.where(np.isnan(p), 0, codes)
 
 
+#: The groups whose scales a kernel takes for those of an array [lines, groups].
+PLACES = {
+    "next-group": lambda groups: np.roll(groups, -1),
+    "group-before": lambda groups: np.roll(groups, 1),
+    "first-group": lambda groups: groups[:, :1] + 0 * groups,
+    "next-group-but-last": lambda groups: np.concatenate([groups[:, 1:], groups[:, -1:]], axis=1),
+    "group-before-but-first": lambda groups: np.concatenate([groups[:, :1], groups[:, :-1]], axis=1),
+}
+#: The order of the dimensions [outer, pairs, inner, 2] in which a kernel stores scales.
+ORDERS = {"in-planes": (3, 0, 1, 2), "in-planes-of-lines": (0, 3, 1, 2), "not-paired": (0, 1, 3, 2),
+          "groups-first": (1, 3, 0, 2), "lines-first": (0, 2, 1, 3)}
+
+
+def at_other_place(scales, prefix, mistakes):
+    """Scales [..., groups] as a kernel takes those of other groups."""
+    lines = np.arange(scales.size).reshape(-1, scales.shape[-1])
+    for name, place in PLACES.items():
+        if prefix + name in mistakes:
+            lines = place(lines)
+    return scales.ravel()[lines].reshape(scales.shape)
+
+
+def stored(scales, axis, mistakes):
+    """Scales [outer, pairs, inner, 2], whose shape stays, in the order of a kernel."""
+    pairs = scales.reshape(int(np.prod(scales.shape[:axis])), scales.shape[axis], -1, 2)
+    if "scales-swapped" in mistakes:
+        pairs = pairs[..., ::-1]
+    for name, order in ORDERS.items():
+        if f"scales-{name}" in mistakes:
+            pairs = pairs.transpose(order)
+    if "scales-in-tiles" in mistakes:  # of 4 times 32 rows and 4 groups
+        pairs = pairs.reshape(pairs.shape[0] // 128, 4, 32, -1, 4).transpose(0, 3, 2, 1, 4)
+    if "scales-without-padding" in mistakes:
+        groups = pairs.reshape(pairs.shape[0], -1)
+        pairs = np.append(groups[:, :-1], groups[:, -1])
+    return np.ascontiguousarray(pairs).reshape(scales.shape)
+
+
 def dynamic_mx_quant(call, names):
     mistakes = Mistakes(names)
     given, dtype, x = call.arguments, call.arguments["dtype"], call.inputs["x"]
@@ -76,7 +114,10 @@ def dynamic_mx_quant(call, names):
     sizes = np.ascontiguousarray(values).view("u4") & 0x7FFFFFFF
     if "range-ignores-nan" in mistakes:
         sizes = np.where(sizes > 0x7F800000, 0, sizes).astype("u4")
-    S, R = (each[..., at // length] for each in scales(np.maximum.reduceat(sizes, at[::length], axis=-1), call, mistakes))
+    S, R = scales(np.maximum.reduceat(sizes, at[::length], axis=-1), call, mistakes)
+    returned = at_other_place(at_other_place(S, "returned-of-", mistakes), "range-of-", mistakes)
+    used = [at_other_place(at_other_place(each, "scale-of-", mistakes), "range-of-", mistakes) for each in (S, R)]
+    S, R, returned = (each[..., at // length] for each in (*used, returned))
     p = values * R
     if call.types["x"] == "bfloat16":
         p = floats(round_to(p, "bfloat16"))
@@ -84,14 +125,18 @@ def dynamic_mx_quant(call, names):
     makes_nan = "bad-groups-nan" in mistakes or (makes_nan and "bad-groups-zero" not in mistakes)
     of_bad = np.where(np.isnan(values) & np.signbit(values), 0xFF, 0x7F) if makes_nan else 0
     codes = np.where(S == 255, of_bad, cast(p, dtype, given["round_mode"], mistakes)).astype(np.uint8)
-    codes, S = (np.moveaxis(each, -1, axis) for each in (codes, S))
+    codes, returned = (np.moveaxis(each, -1, axis) for each in (codes, returned))
     if MX_TYPES[dtype] == 7:
         codes = codes[..., ::2] | codes[..., 1::2] << 4
-    S = np.moveaxis(S, own_axis, -1)[..., ::own_length]
-    S = np.concatenate([S, np.zeros((*S.shape[:-1], S.shape[-1] % 2), int)], axis=-1)
-    pairs = S.reshape(*S.shape[:-1], -1, 2)[..., ::-1 if "scales-swapped" in mistakes else 1]
+    S = np.moveaxis(returned, own_axis, -1)[..., ::own_length].astype(np.uint8)
+    if "scale-without-bias" in mistakes:
+        S = S - np.uint8(127)
+    if "scale-inverse" in mistakes:
+        S = np.where(S == 255, 255, 254 - S).astype(np.uint8)
+    S = np.concatenate([S, np.zeros((*S.shape[:-1], S.shape[-1] % 2), np.uint8)], axis=-1)
+    pairs = stored(np.moveaxis(S.reshape(*S.shape[:-1], -1, 2), -2, own_axis), own_axis, mistakes)
     mistakes.refuse_unknown()
-    return {"y": np.ascontiguousarray(codes), "mxscale": np.ascontiguousarray(np.moveaxis(pairs, -2, own_axis)).astype(np.uint8)}
+    return {"y": np.ascontiguousarray(codes), "mxscale": pairs}
 
 
 KERNELS = {"dynamic_mx_quant": dynamic_mx_quant}

@@ -142,6 +142,7 @@ def dynamic_mx_quant_forms():
         yield dict(shape=(4, 96, 48), dtypes={"x": x}, dtype=y, axis=1, small_groups=1)
         yield dict(shape=(64, 200), dtypes={"x": x}, dtype=y, block_size=64)
     yield dict(shape=(64, 160), dtypes={"x": "bfloat16"}, dtype="float4_e1m2fn_x2", round_mode="floor")
+    yield dict(shape=(256, 256), dtypes={"x": "bfloat16"})  # scales in tiles
 
 
 def row_quant_forms():

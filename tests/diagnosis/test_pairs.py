@@ -81,6 +81,9 @@ PAIRS = (
     ("dynamic_mx_quant", {"scale_alg": 1}, "scale-floor", "truncate"),
     ("dynamic_mx_quant", {"dtype": "float4_e2m1fn_x2"}, "nibbles-swapped", "scale-even"),
     ("dynamic_mx_quant", {}, "scale-ceil", "scales-swapped"),
+    ("dynamic_mx_quant", {}, "scales-groups-first", "truncate"),
+    ("dynamic_mx_quant", {"dtype": "float4_e2m1fn_x2"}, "scale-of-group-before", "scales-in-planes"),
+    ("dynamic_mx_quant", {"axis": 0}, "scales-not-paired", "rows-overwritten"),
 )
 
 # One of the two changes few elements, or only elements that the other changes: hard inputs show both.

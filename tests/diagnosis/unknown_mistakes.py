@@ -214,6 +214,8 @@ def of_y(change):
 
 OF_CODES = {
     "S one more in one of three": lambda S, rng: S + (rng.random(S.shape) < 1 / 3),
+    "S of three places on": lambda S, rng: np.roll(S, -3),
+    "S in reverse order": lambda S, rng: S.ravel()[::-1].reshape(S.shape),
     "S even": lambda S, rng: S & ~1,
     "S one less in the second of a pair": only(np.s_[..., 1], lambda S, rng: S - 1),
     "S with bits 0 and 2 flipped": lambda S, rng: S ^ 5,

@@ -221,8 +221,9 @@ static PyObject *describe_layout(const struct call *call, const struct variant *
 {
     const struct found_layout found = layout_describe(call, variant);
 
-    if (found.is_untouched) {
-        return Py_BuildValue("{s:n,s:n,s:n,s:s}", KEY("untouched_from", variant->layout.from),
+    if (found.has_fill) {
+        return Py_BuildValue("{s:n,s:n,s:n,s:s}",
+                             KEY(found.is_begin ? "overwritten_to" : "untouched_from", variant->layout.from),
                              KEY("multiple_of", found.multiple_of), KEY("of", found.of), KEY("unit", found.unit));
     }
     if (found.moved > 0) {
@@ -508,6 +509,7 @@ static struct variant example_of(const struct hypothesis *hypothesis, const stru
     variant.bound.value = variant_has_other_bound(&variant) ? 3e-9 : 0.9;
     switch (variant.choice[STEP_LAYOUT]) {
     case LAYOUT_TAIL_UNTOUCHED: variant.layout.from = call->columns - call->columns / 4 - 1; break;
+    case LAYOUT_ROWS_OVERWRITTEN: variant.layout.from = call->columns / 4 + 1; break;
     case LAYOUT_ROWS_UNTOUCHED: variant.layout.from = call->rows - call->rows / 4 - 1; break;
     case LAYOUT_ROWS_PERMUTED:
         for (size_t row = 0; row < call->rows; row++) {

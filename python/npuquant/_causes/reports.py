@@ -210,7 +210,9 @@ def _advice_lines(facts: Facts) -> Iterator[str]:
         offset = f" and every offset {numbers['offset']}" if "offset" in numbers else ""
         unit = _column_unit(facts, "scale") or "row"
         yield f"  Every scale is {numbers['scale']}{offset}, whatever the {unit}: a scale from elsewhere."
-    if layout and "unit" in layout:
+    if layout and "overwritten_to" in layout:
+        yield f"  Overwritten: the first {layout['overwritten_to']} of {layout['of']} columns."
+    elif layout and "unit" in layout:
         begin, of, multiple = layout["untouched_from"], layout["of"], layout["multiple_of"]
         known = f", a multiple of {multiple}" if multiple > 1 else ""
         yield f"  Untouched from {layout['unit']} {begin} on{known}: the last {of - begin} of {of}."
