@@ -199,13 +199,13 @@ enum {
         OTHER_OPERATOR
 #define AS_GROUPED_SWIGLU                                                                                              \
     "multiplies by 1 / (m / DMAX) and rounds to float16, as npu_grouped_matmul_swiglu_quant does", OTHER_OPERATOR
-/* How microscaling finds the codes of scales elsewhere. */
+/* How microscaling finds the codes of scales elsewhere. Who has a rule, the package's table says: CONVENTIONS of mx.py,
+   which the diagnosis there adds to the words. */
 #define CODE(name, how_common, y, rule, what)                                                                          \
     {                                                                                                                  \
         "scale-" name, how_common, MICROSCALES, y, NO_NEEDS, DOES(STEP_CODE, CODE_##rule), what, OTHER_RULE            \
     }
-#define OTHER_RULE                                                                                                     \
-    "Find S as scale_alg says, or compare with the other rule: npuquant.mx.CONVENTIONS lists which library has which."
+#define OTHER_RULE "Find S as scale_alg says, or compare with a convention that has this rule."
 #define SMALL_GROUPS(name, rule, what)                                                                                 \
     {                                                                                                                  \
         "small-groups-" name, USUAL, MICROSCALES, Y_ANY, NEEDS(wide_x), DOES(STEP_SMALL_GROUPS, 1 + (int)rule), what,  \
@@ -283,33 +283,29 @@ const struct hypothesis hypotheses[] = {
     {"half-even", COMMON, MICROSCALES, Y_FLOAT4, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_HALF_EVEN),
      "rounds halves to even", CHECK_ROUND_MODE},
     {"half-away", COMMON, MICROSCALES, Y_MX_8 | Y_FLOAT4, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_HALF_AWAY),
-     "rounds halves away from zero, as microxcaling does", CHECK_ROUND_MODE},
+     "rounds halves away from zero", CHECK_ROUND_MODE},
     {"half-to-zero", USUAL, MICROSCALES, Y_MX_8 | Y_FLOAT4, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_HALF_TO_ZERO),
-     "rounds halves towards zero, as ggml does", CHECK_ROUND_MODE},
+     "rounds halves towards zero", CHECK_ROUND_MODE},
     {"truncate", COMMON, MICROSCALES, Y_MX_8 | Y_FLOAT4, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_TRUNCATE),
      "rounds towards zero", CHECK_ROUND_MODE},
     {"floor", USUAL, MICROSCALES, Y_MX_8 | Y_FLOAT4, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_FLOOR), "rounds down",
      CHECK_ROUND_MODE},
     /* ---- microscaling: scales and groups ---- */
-    CODE("floor", COMMON, Y_ANY, FLOOR,
-         "finds S from the exponent of the largest magnitude alone, as OCP's FLOOR does: scale_alg 0"),
+    CODE("floor", COMMON, Y_ANY, FLOOR, "finds S from the exponent of the largest magnitude alone (scale_alg 0)"),
     CODE("rceil", COMMON, Y_MX_8 | Y_E2M1, RCEIL,
-         "takes the next power of two from the quotient by the largest value on, as RCEIL does: scale_alg 1, or 2 to 4 "
-         "bits"),
+         "takes the next power of two from the quotient by the largest value on (scale_alg 1, or 2 to 4 bits)"),
     CODE("even", COMMON, Y_ANY, HALF_UP,
-         "rounds the largest magnitude to the fraction of y's type, halves up, and takes its exponent, as torchao's "
-         "EVEN does"),
+         "rounds the largest magnitude to the fraction of y's type, halves up, and takes its exponent"),
     CODE("even-below", USUAL, Y_E2M1, HALF_DOWN,
-         "rounds the largest magnitude to the fraction of y's type, halves down, and takes its exponent, as FBGEMM's "
-         "EVEN does: scale_alg 2 with dst_type_max 7"),
-    CODE("ceil", COMMON, Y_ANY, CEIL,
-         "takes the exponent of the next power of two from the largest magnitude on, as torchao's CEIL does"),
+         "rounds the largest magnitude to the fraction of y's type, halves down, and takes its exponent (scale_alg 2 "
+         "with dst_type_max 7)"),
+    CODE("ceil", COMMON, Y_ANY, CEIL, "takes the exponent of the next power of two from the largest magnitude on"),
     CODE("nearest", USUAL, Y_ANY, NEAREST,
-         "rounds the logarithm of the largest magnitude over y's largest value to the nearest integer, as MLX did"),
+         "rounds the logarithm of the largest magnitude over y's largest value to the nearest integer"),
     CODE("floor-plus-1", USUAL, Y_ANY, FLOOR_PLUS_1,
-         "adds 1 to the S that the exponent of the largest magnitude gives, as AWS's NKI does"),
+         "adds 1 to the S that the exponent of the largest magnitude gives"),
     CODE("round-scale", USUAL, Y_MX_8, ROUND_SCALE,
-         "finds S as npu_moe_init_routing_v2 does after CANN 9.1: at least 1, and rounded up above 1.75"),
+         "takes an S of at least 1, and the next one for a largest magnitude above 1.75 times a power of two"),
     CODE("emax-less", USUAL, Y_MX_8 | Y_E2M1, EMAX_LESS, "subtracts one less than the exponent of y's largest value"),
     CODE("emax-more", USUAL, Y_ANY, EMAX_MORE, "subtracts one more than the exponent of y's largest value"),
     SMALL_GROUPS("zero", NPUQ_REF_RULE_S, "makes zeros of every group with S = 0, as small_groups 0 says"),

@@ -90,6 +90,14 @@ def _nearest(a: np.ndarray, kind: Type) -> np.ndarray:
     return _codes(a, np.nan_to_num(np.clip(exponents, -127, 127)).astype(np.int64) + 127)
 
 
+def _round_scale(a: np.ndarray, kind: Type) -> np.ndarray:
+    """FLOOR, but up above 1.75 times a power of two, and 0 for zeros only."""
+    bits = _bits(a)
+    exponents = (bits >> 23) - _largest_power(kind)
+    raised = np.where(exponents > 0, exponents + ((bits >> 16 & 0x7F) > 0x60), 1)
+    return _codes(a, np.where(bits == 0, 0, raised))
+
+
 def _above_floor(a: np.ndarray, kind: Type) -> np.ndarray:
     return _codes(a, _floor(a, kind).astype(np.int64) + 1)
 
@@ -101,8 +109,14 @@ class Convention(NamedTuple):
     types: Tuple[str, ...]  # of elements
     libraries: str  # that have it
     options: Optional[Dict[str, Any]]  # the keywords of dynamic_mx_quant() for it; None: no keywords give its bits
+    mistake: str  # the name of what a kernel with the convention's rule does, for diagnose()
     but: Tuple[str, ...]  # where its bits differ from those that the options give, or else from FLOOR's
     rule: Callable[[np.ndarray, Type], np.ndarray]
+
+    @property
+    def owned(self) -> str:
+        """The name, and who has it."""
+        return self.name if self.libraries == self.name else f"{self.name} ({self.libraries})"
 
     def codes(self, a: np.ndarray, dtype: Any) -> np.ndarray:
         """The codes of the scales of groups whose largest magnitudes these are, as float32."""
@@ -125,31 +139,34 @@ _INFINITE = "float32 along another axis: S is FF here from 7F7F8000 on"
 #: In their words a is the largest magnitude of a group, S the code of its scale, and e is at least -125. Of several for
 #: a name and a type, options() gives the first.
 CONVENTIONS = (
-    Convention("FLOOR", (_E4M3, _E5M2), "OCP's MX 1.0, torchao", _FLOOR8, (_SMALL,), _floor),
-    Convention("FLOOR", (_E2M1,), "OCP's MX 1.0, torchao", _FLOOR4, _4_BITS, _floor),
-    Convention("FLOOR", (_E2M1,), "OCP's MX 1.0, torchao", {"scale_alg": 2, "dst_type_max": 8.0},
+    Convention("FLOOR", (_E4M3, _E5M2), "OCP's MX 1.0, torchao", _FLOOR8, "scale-floor", (_SMALL,), _floor),
+    Convention("FLOOR", (_E2M1,), "OCP's MX 1.0, torchao", _FLOOR4, "scale-floor", _4_BITS, _floor),
+    Convention("FLOOR", (_E2M1,), "OCP's MX 1.0, torchao", {"scale_alg": 2, "dst_type_max": 8.0}, "scale-floor",
                ("S is 1 less here for a = 2^e, e from -123 on",
                 "S is 1 less here for a from 2^-124 to below 2^-123, except the float32 01FFFFFF", _NO_NAN), _floor),
-    Convention("RCEIL", (_E4M3, _E5M2), "torchao, cuBLAS", _RCEIL8, (), _rceil),
-    Convention("RCEIL", (_E2M1,), "torchao", _RCEIL4,
+    Convention("RCEIL", (_E4M3, _E5M2), "torchao, cuBLAS", _RCEIL8, "scale-rceil", (), _rceil),
+    Convention("RCEIL", (_E2M1,), "torchao", _RCEIL4, "scale-rceil",
                (f"{_LAST}: {_LESS} (1.5, 1.5078125)", f"{_OTHER}: {_LESS} (1.5, 1.50390625]", _INFINITE, *_4_BITS), _rceil),
-    Convention("EVEN", (_E2M1,), "torchao", _EVEN4,
+    Convention("EVEN", (_E2M1,), "torchao", _EVEN4, "scale-even",
                ("bfloat16: S is 1 less here for a = 1.75 * 2^e", f"{_LAST}: {_LESS} [1.75, 1.7578125)",
                 f"{_OTHER}: {_LESS} [1.75, 1.75390625]", "EVEN has S = FF from 1.75 * 2^127 on", *_4_BITS), _even),
-    Convention("EVEN", (_E4M3, _E5M2), "torchao", None, (), _even),
-    Convention("CEIL", (_E4M3, _E5M2, _E2M1), "torchao", None, (), _ceil),
-    Convention("Transformer Engine", (_E4M3, _E5M2), "Transformer Engine", _RCEIL8,
+    Convention("EVEN", (_E4M3, _E5M2), "torchao", None, "scale-even", (), _even),
+    Convention("CEIL", (_E4M3, _E5M2, _E2M1), "torchao", None, "scale-ceil", (), _ceil),
+    Convention("Transformer Engine", (_E4M3, _E5M2), "Transformer Engine", _RCEIL8, "scale-rceil",
                ("an infinity has S = FE there", "codes of a group with S = 0 are zeros there"), _transformer_engine),
-    Convention("FBGEMM EVEN", (_E2M1,), "FBGEMM", _EVEN4,
+    Convention("FBGEMM EVEN", (_E2M1,), "FBGEMM", _EVEN4, "scale-even-below",
                (f"{_LAST}: {_LESS} (1.75, 1.7578125)", f"{_OTHER}: {_LESS} (1.75, 1.75390625]", _INFINITE, *_4_BITS),
                _even_below),
-    Convention("microxcaling", (_E2M1,), "microxcaling, nearest", {**_FLOOR4, "round_mode": "round"},
+    Convention("microxcaling", (_E2M1,), "microxcaling, nearest", {**_FLOOR4, "round_mode": "round"}, "half-away",
                ("its floor is towards zero, and round_mode floor is not", *_4_BITS), _floor),
-    Convention("microxcaling", (_E4M3, _E5M2), "microxcaling, nearest", None, ("halves go away from zero",), _floor),
-    Convention("ggml", (_E2M1,), "ggml's mxfp4", None,
+    Convention("microxcaling", (_E4M3, _E5M2), "microxcaling, nearest", None, "half-away", ("halves go away from zero",),
+               _floor),
+    Convention("ggml", (_E2M1,), "ggml's mxfp4", None, "half-to-zero",
                ("halves go towards zero", "byte j of a group has the elements j and j + 16"), _floor),
-    Convention("MLX", (_E4M3, _E2M1), "MLX before August 2026", None, (), _nearest),
-    Convention("NKI", (_E4M3, _E5M2), "AWS's nki.isa.quantize_mx", None, (), _above_floor),
+    Convention("MLX", (_E4M3, _E2M1), "MLX before August 2026", None, "scale-nearest", (), _nearest),
+    Convention("NKI", (_E4M3, _E5M2), "AWS's nki.isa.quantize_mx", None, "scale-floor-plus-1", (), _above_floor),
+    Convention("RoundScale", (_E4M3, _E5M2), "npu_moe_init_routing_v2 after CANN 9.1", None, "scale-round-scale", (),
+               _round_scale),
 )
 # What is called alike, and is no microscaling.
 _OTHERS = {"NVFP4": "has two levels of scales, and is not MX"}

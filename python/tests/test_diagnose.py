@@ -963,6 +963,8 @@ def test_conventions_of_microscaling(dtype, axis):
             rule = rules[row.name]
             assert found.verdict in (("explained", "possible") if rule else ("equal",)) and found.admissible is None
             assert not rule or rule in [finding.name for finding in found.first_place]
+            fit = [each["name"] for each in found.to_dict().get("conventions", [])]
+            assert (row.name in fit) == bool(rule) and (not rule or row.owned in " ".join(str(found).split()))
     npuquant.testing.assert_equal(npuquant.dynamic_mx_quant(**call), "dynamic_mx_quant", **call)
     y, mxscale = npuquant.dynamic_mx_quant(**call)
     with pytest.raises(AssertionError, match=r"\Adynamic_mx_quant: \d+ of \d+ elements of scale differ\n.*scales-swapped"):
@@ -971,6 +973,25 @@ def test_conventions_of_microscaling(dtype, axis):
         npuquant.diagnose((y, mxscale.astype(f4)), "dynamic_mx_quant", **call)
     with pytest.raises(ValueError, match=r"\Aadmissible: is True; expected False, as dynamic_mx_quant has no division"):
         npuquant.testing.assert_equal((y, mxscale), "dynamic_mx_quant", admissible=True, **call)
+
+
+def test_owners_of_conventions():
+    """The table says who has a rule: every rule of scales has a row, but two that are mistakes everywhere."""
+    known = {each.name: each.what for each in npuquant.hypotheses("dynamic_mx_quant")}
+    owned = {row.mistake for row in npuquant.mx.CONVENTIONS}
+    assert owned <= known.keys()
+    assert {name for name in known if name.startswith("scale-")} - owned == {"scale-emax-less", "scale-emax-more"}
+    for row in npuquant.mx.CONVENTIONS:
+        assert row.name in known[row.mistake] and row.libraries.split(", ")[0] in known[row.mistake]
+    x = np.rint(np.random.default_rng(5).normal(size=(64, 6, 32)) * 8).astype(f4)  # there are powers of two
+    for name, mistake, who in ("CEIL", "scale-ceil", "CEIL (torchao)"), ("NKI", "scale-floor-plus-1", "NKI (AWS's "):
+        row = next(row for row in npuquant.mx.CONVENTIONS if row.name == name)
+        scales = row.codes(np.abs(x).max(axis=-1), "mxfp8")
+        y = npuquant.mx.encode(x * np.ldexp(f4(1), 127 - scales.astype(int))[..., None], "mxfp8").reshape(64, 192)
+        found = npuquant.diagnose((y, scales.reshape(64, 3, 2)), "dynamic_mx_quant", x.reshape(64, 192),
+                                  dst_type="float8_e4m3fn")
+        assert found.verdict == "explained" and found.findings[0].name == mistake
+        assert f", as {who}" in found.findings[0].hypotheses[0].what and "conventions" not in found.to_dict()
 
 
 def test_what_is_left_of_microscaling():

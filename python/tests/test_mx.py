@@ -73,6 +73,8 @@ def test_scales_of_others():
     assert codes("MLX", "mxfp8", 448 * 2**.499, 448 * 2**.501, *special) == [127, 128, 0, 0, 255, 255, 255]
     assert codes("MLX", "mxfp4", 6 * 2**.499, 6 * 2**.501, 3e38) == [127, 128, 252]
     assert codes("NKI", "mxfp8", 256, 448, 511, 512, *special) == [128, 128, 128, 129, 1, 1, 255, 255, 255]
+    assert codes("RoundScale", "mxfp8", 448, 449, 449.9, 450, 450.1, 2**-118, *special) == [
+        127, 127, 127, 128, 128, 1, 0, 1, 255, 255, 255]
     for name in "microxcaling", "ggml":
         assert codes(name, "mxfp4", 4, 7.9, 8, *special) == [127, 127, 128, 0, 0, 255, 255, 255]
 

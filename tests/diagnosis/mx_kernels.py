@@ -6,8 +6,8 @@ from numpy_operators import MX_TYPES, floats, mx_scales, round_to, small_values,
 
 from npuquant import mx
 
-#: The rows of the package's table that are mistakes here.
-CONVENTIONS = {"scale-even": "EVEN", "scale-ceil": "CEIL", "scale-nearest": "MLX", "scale-floor-plus-1": "NKI"}
+#: The rules of the package's table that no options have.
+CONVENTIONS = {row.mistake: row for row in mx.CONVENTIONS if row.mistake[:6] == "scale-" and row.options is None}
 EMAX = {"float8_e4m3fn": 8, "float8_e5m2": 15, "float4_e2m1fn_x2": 2, "float4_e1m2fn_x2": 0}
 
 
@@ -23,17 +23,13 @@ def scales(a, call, mistakes):
         if f"scale-{name}" in mistakes:
             (algorithm, most), bound = options, 0
     exponent, emax, S = (a >> 23).astype(int), EMAX[dtype], None
-    for name, convention in CONVENTIONS.items():
+    for name, row in CONVENTIONS.items():
         if name in mistakes:
-            row = next(row for row in mx.CONVENTIONS if row.name == convention)
             S = row.codes(a.view(f4), dtype).astype(int)
     if "scale-emax-less" in mistakes:
         S = np.maximum(exponent - (emax - 1), 0)
     if "scale-emax-more" in mistakes:
         S = np.maximum(exponent - (emax + 1), 0)
-    if "scale-round-scale" in mistakes:
-        S = np.where(exponent <= emax, 1, exponent - emax + ((a >> 16 & 0x7F) > 0x60))
-        S = np.where(a == 0, 0, S)
     if S is None:
         axis = given["axis"] % call.inputs["x"].ndim
         is_last = axis == call.inputs["x"].ndim - 1

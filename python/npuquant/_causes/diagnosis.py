@@ -19,7 +19,7 @@ from .._arguments import BFLOAT16, shown
 from .._serving.unset import mask_of
 from .._tensors import INPUTS, TensorLike, Unknown, codes_of, result_type, to_array
 from .._threads import Kept, get_num_threads, keeping
-from . import elsewhere, experts, products, remainder, reports
+from . import conventions, elsewhere, experts, products, remainder, reports
 from .hard_inputs import Form, make
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
@@ -368,7 +368,8 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
         arguments = {**dict(zip(inspect.signature(function).parameters, kept.arguments[:-2])),
                      "dtype": facts["results"][0]["dtype"]}
     call = remainder.Call(function, arguments, ours, kept.result.name, OPERATORS[facts["operator"]])
-    return Diagnosis(_conclude(facts, call, arrays))
+    facts = _conclude(facts, call, arrays)
+    return Diagnosis(conventions.add(facts, call, arrays) if call.operator.name == "dynamic_mx_quant" else facts)
 
 
 def _conclude(facts: Mapping[str, Any], call: remainder.Call,
@@ -432,7 +433,8 @@ def explain(operator: Operator, /, *args: Any, at: Union[Place, List[Place]], **
 
 def hypotheses_table() -> List[Tuple[Dict[str, str], List[str]]]:
     """All hypotheses, each with the operators that it is for."""
-    return _native.hypotheses() + products.HYPOTHESES
+    return [(conventions.named(hypothesis) if "dynamic_mx_quant" in operators else hypothesis, operators)
+            for hypothesis, operators in _native.hypotheses() + products.HYPOTHESES]
 
 
 def hypotheses(operator: Operator) -> Tuple[Hypothesis, ...]:

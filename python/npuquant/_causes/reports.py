@@ -328,6 +328,9 @@ def diagnosis_json(facts: Facts) -> Dict[str, Any]:
         "untried_pairs": facts["untried_pairs"],
         "findings": [_finding_json(finding) for finding in facts["findings"]],
     }
+    if facts.get("conventions"):
+        said["conventions"] = [{key: getattr(row, key) for key in ("name", "libraries", "options")}
+                               for row in facts["conventions"]]
     if _has_remainder(facts):
         said["remainder"] = _remainder_json(facts)
     if facts["element"]:
@@ -358,6 +361,16 @@ def _conclusion(facts: Facts) -> str:
     return _wrapped(f"diagnosis: {said}", first="")
 
 
+def _convention_lines(facts: Facts) -> Iterator[str]:
+    """For each choice of options with which nothing differs: the conventions that have it."""
+    owners: Dict[str, List[str]] = {}
+    for row in facts.get("conventions", ()):
+        options = ", ".join(f"{name}={value}" for name, value in row.options.items())
+        owners.setdefault(options, []).append(row.owned)
+    for options, names in owners.items():
+        yield _wrapped(f"With {options} nothing differs: these are the options for {' and '.join(names)}.")
+
+
 def _doubt(facts: Facts) -> str:
     """Why a finding is only possible."""
     count = _differing(facts)
@@ -385,6 +398,7 @@ def _summary_lines(facts: Facts) -> Iterator[str]:
         yield f"  Every element of {name} is the same, as of memory that was never written."
     if _is_named(facts):
         yield from _advice_lines(facts)
+    yield from _convention_lines(facts)
     if facts["verdict"] == "possible":
         yield _wrapped(_doubt(facts))
     if _has_remainder(facts):

@@ -7,7 +7,6 @@ and returns the shapes and types of the results. So it is also right for tensors
 from __future__ import annotations
 
 import functools
-import math
 from types import SimpleNamespace
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -20,6 +19,7 @@ from .._arguments import _ceiling, _expect, _of, _one_of, _options, _shape, _typ
 from .._operators import dynamic_mx_quant, npu_quantize, row_quant
 from .._tensors import FLOAT4, TensorLike, arrays, described, from_float, name_of, to_float
 from .._threads import keep
+from ..mx import CONVENTIONS
 from .unset import mark
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
@@ -72,8 +72,9 @@ def _within(argument: str, indices: np.ndarray, rows: int, least: int = 0) -> No
 _IN_GROUPS = {2: "float8_e5m2", 3: "float8_e4m3fn", 9: "float4_e2m1fn_x2", 16: "float8_e5m2", 17: "float8_e4m3fn"}
 #: And of all modes; None: that of x.
 _ROUTED = {-1: None, 0: "int8", 1: "int8", **_IN_GROUPS}
-#: The least of the largest magnitudes of groups, as the bits of bfloat16.
-_LEAST = {16: 0x38D2, 17: 0x38D2}
+#: The least of the largest magnitudes of groups: 0.0001, truncated to bfloat16.
+_LEAST = dict.fromkeys((16, 17), 1.640625 * 2.0**-14)
+_ROUND_SCALE = next(row for row in CONVENTIONS if row.name == "RoundScale")
 
 
 def undefined_routing(a: Any, cann: str) -> str:
@@ -180,17 +181,13 @@ def _scaled(x: np.ndarray, scale: Any) -> np.ndarray:
 
 
 @exactly
-def _round_scales(x: np.ndarray, kind: str, least: int) -> Tuple[np.ndarray, np.ndarray]:
+def _round_scales(x: np.ndarray, kind: str, least: float) -> Tuple[np.ndarray, np.ndarray]:
     """Groups by the rule of what comes after CANN 9.1, RoundScale: x times the inverses of the scales, and their codes,
     in whole pairs. A product is not rounded to bfloat16 again: where that shows, the result is zero."""
     n, columns = x.shape
     values = np.zeros((n, 2 * _ceiling(columns, 64), 32), np.float32)
     values.reshape(n, -1)[:, :columns] = to_float(x)
-    largest = (np.abs(values).view(np.uint32) >> 16).max(axis=-1, initial=0)  # of float16, truncated
-    largest = np.maximum(largest, least)
-    exponent, emax = largest >> 7, math.frexp(TYPES[kind].most)[1] - 1
-    codes = np.where(exponent > emax, exponent - emax + ((largest & 0x7F) > 0x60), 1)
-    codes = np.where(largest >= 0x7F80, 255, np.where(largest == 0, 0, codes)).astype(np.uint8)
+    codes = _ROUND_SCALE.codes(np.maximum(np.abs(values).max(axis=-1, initial=0), least), kind)
     inverses = np.where(codes == 255, np.nan, np.ldexp(1.0, 127 - codes.astype(int))).astype(np.float32)
     codes[:, _ceiling(columns, 32):] = 0
     return (values * inverses[..., None]).reshape(n, -1)[:, :columns], codes
