@@ -23,8 +23,8 @@ from ._tensors import (CODED, MX, NAMES, TensorLike, codes_of, name_of, packed, 
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
-__all__ = ["CONVENTIONS", "Convention", "FORMATS", "decode", "encode", "from_ml_dtypes", "options", "quantize",
-           "to_ml_dtypes"]
+__all__ = ["CONVENTIONS", "Convention", "FORMATS", "decode", "encode", "from_ml_dtypes", "in_pairs", "options",
+           "quantize", "to_ml_dtypes"]
 
 _E4M3, _E5M2, _E2M1 = "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn_x2"
 _INFINITY = 0x7F800000
@@ -228,6 +228,21 @@ def quantize(x: TensorLike, format: Any, *, scale: str = "FLOOR", axis: int = -1
     scales = np.moveaxis(pairs, -1, axis + 1).reshape(*pairs.shape[:axis], -1, *pairs.shape[axis + 1:-1])
     groups = -(-np.shape(tensor("x", x))[axis] // (block_size or 32))  # without the one that fills up a pair
     return codes, scales[(slice(None),) * axis + (slice(groups),)]
+
+
+@names_operator
+def in_pairs(scales: TensorLike, *, axis: int = -1) -> np.ndarray:
+    """A code for each group, as quantize() and other libraries return scales, in the pairs of groups that
+    dynamic_mx_quant() returns and anti_mx_quant() takes: 0 for the group that is missing in the last pair.
+
+    >>> in_pairs(np.array([[120, 121, 122]], np.uint8)).tolist()
+    [[[120, 121], [122, 0]]]
+    """
+    codes = _codes_of(codes_of(scales, "float8_e8m0fnu"), TYPES["float8_e8m0fnu"])
+    codes = np.moveaxis(codes, axis, -1)
+    codes = np.pad(codes, [(0, 0)] * (codes.ndim - 1) + [(0, codes.shape[-1] % 2)])
+    pairs = codes.reshape(*codes.shape[:-1], codes.shape[-1] // 2, 2)
+    return np.ascontiguousarray(np.moveaxis(pairs, -2, axis % codes.ndim))
 
 
 # ---- codes and values ------------------------------------------------------------------------------------------------

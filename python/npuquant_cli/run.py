@@ -17,7 +17,7 @@ import numpy as np
 
 import npuquant
 from npuquant import _library, _native
-from npuquant._causes import diagnosis, reports
+from npuquant._causes import conventions, diagnosis, reports
 from npuquant_facts.dtypes import TYPES, WORDS
 
 from . import checks, compare, files, info, options
@@ -172,12 +172,21 @@ def _hint(given: argparse.Namespace, name: str, ours: Tensor, theirs: File) -> s
     return _bits_hint(options.RESULTS[name][1], theirs)
 
 
-def _fit(given: argparse.Namespace, name: str, ours: Tensor, theirs: File) -> None:
+def _fit(given: argparse.Namespace, call: Call, name: str, ours: Tensor, theirs: File) -> None:
     """Gives an expected result the type and shape of ours."""
+    scales, shape = None, theirs.array.shape
+    if ours.dtype == "float8_e8m0fnu":
+        scales = conventions.Scales.of(call.results[0].array, TYPES[call.dtype].elements, call.arguments)
+        if theirs.dtype in ("uint8", "int8") and not given.layout:
+            theirs.array = scales.paired(theirs.array.view(np.uint8))
     try:
         files.take(theirs, ours.dtype, ours.array.shape, name, given.layout)
     except CommandError as error:
-        raise CommandError(f"{error}{_hint(given, name, ours, theirs)}") from None
+        hint = scales.hint(theirs.array, theirs.dtype) if scales else _hint(given, name, ours, theirs)
+        raise CommandError(f"{error}{hint}") from None
+    if scales and not theirs.taken and theirs.array.shape != shape:
+        theirs.taken = (f"{theirs.path}: {ours.dtype} {files.show_shape(shape)}, a scale for each group, taken as pairs, "
+                        f"{files.show_shape(ours.array.shape)}\n")
 
 
 # ---- operators ----
@@ -328,7 +337,7 @@ def run_operator(given: argparse.Namespace) -> int:
         call.run(given.repeat or 1)
     for name, ours in zip(RESULTS, call.results):
         if name in expected:
-            _fit(given, name, ours, expected[name])
+            _fit(given, call, name, ours, expected[name])
     if given.mode == "diagnose":
         status = _diagnose(given, call, expected, stream)
     elif given.mode == "explain":

@@ -431,3 +431,37 @@ def test_a_folder_in_place_of_a_file(name, words, refused):
     refused("hard-inputs", *FORM, "-o", "hard", *words, says=f"npuquant: hard/{name}: cannot be written: ")
     assert sorted(os.listdir("hard")) == sorted([name, "x.npy"])
     assert pathlib.Path("hard/x.npy").read_text() == "before"
+
+
+def test_forms_of_microscales(run, refused):
+    """One scale for each group is taken, also by the command. What else others have for scales is named."""
+    x = np.random.default_rng(7).normal(size=(8, 96)).astype(f4)
+    y, pairs = npuquant.dynamic_mx_quant(x, dst_type="float8_e4m3fn")
+    alone = npuquant.mx.quantize(x, "mxfp8")[1]
+    value = npuquant.mx.decode(alone, "float8_e8m0fnu")
+    words = ["dynamic-mx-quant", *save(x=x), "--dtype", "float8_e4m3fn", "--expect-scale", "scales.npy"]
+    for scales in alone, alone.view("i1"), pairs.reshape(8, 4):
+        np.save("scales.npy", scales)
+        taken = f"scales.npy: float8_e8m0fnu {list(scales.shape)}, a scale for each group, taken as pairs, [8, 2, 2]\n"
+        assert run("diagnose", *words) == f"{taken}diagnosis: nothing differs\n"
+        assert run(*words).startswith(f"{taken}scale: all 32 elements equal\n")
+        assert npuquant.diagnose((y, scales.view("u1")), "dynamic_mx_quant", x, dst_type="float8_e4m3fn").verdict == "equal"
+    byte = "; a scale is a byte that stands for 2^(byte - 127), and these are "
+    least, most = alone.min(), alone.max()
+    two_levels = ("; NVFP4 has groups of 16 with scales of float8_e4m3fn and another of the tensor: two levels of scales are "
+                  "no MX")
+    for scales, hint in (
+        (value, f"{byte}the powers of two for {least} to {most}: npuquant.mx.encode() makes the bytes"),
+        (value.astype(np.float64), f"{byte}the powers of two for {least} to {most}: npuquant.mx.encode() makes the bytes"),
+        (value * 3, f"{byte}no powers of two, but {value.min() * 3:g} to {value.max() * 3:g}"),
+        (alone.astype("i4") - 127, f"{byte}no powers of two, but {int(least) - 127} to {int(most) - 127}"),
+        (npuquant.mx.quantize(x, "mxfp8")[1].repeat(2, axis=1), two_levels), (np.zeros((8, 3, 2), f4), two_levels),
+        (np.zeros((128, 4), "u1"), "; as many are in tiles of 128 rows and 4 groups: bring them into the order of rows"),
+        (np.zeros((8, 5), "u1"), ""), (np.zeros((8, 3), "u2"), "")):
+        with pytest.raises((TypeError, ValueError), match=rf"\Aactual\[1\]: .*{re.escape(hint)}\Z") as caught:
+            npuquant.diagnose((y, scales), "dynamic_mx_quant", x, dst_type="float8_e4m3fn")
+        assert hint or str(caught.value).endswith(("expected (8, 2, 2), or (8, 3) with a scale for each group", "as uint8)"))
+        if scales.dtype not in (np.float64, np.uint16):
+            np.save("scales.npy", scales)
+            refused(*words, says=f"to compare with scale, which is float8_e8m0fnu{hint}")
+    assert npuquant.diagnose((y, None), "dynamic_mx_quant", x, dst_type="float8_e4m3fn").verdict == "equal"

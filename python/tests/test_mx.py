@@ -231,6 +231,11 @@ def test_quantize(dtype):
         y, pairs = npuquant.dynamic_mx_quant(x, axis=axis, **mx.options("RCEIL", dtype))
         assert (y == codes).all()
         assert (np.take(pairs, 0, axis=-1).take(0, axis=axis) == scales.take(0, axis=axis)).all()
+        y, scales = mx.quantize(x, dtype, axis=axis)
+        pairs = npuquant.dynamic_mx_quant(x, axis=axis, **mx.options("FLOOR", dtype))[1]
+        np.testing.assert_array_equal(mx.in_pairs(scales, axis=axis), pairs)
+        assert npuquant.diagnose((y, scales), "dynamic_mx_quant", x, axis=axis, **mx.options("FLOOR", dtype)).verdict == "equal"
+    assert mx.in_pairs(np.zeros((3, 0), np.uint8)).shape == (3, 0, 2)
     assert mx.quantize(x, dtype, axis=1, block_size=96)[1].shape == (3, 1, 4)
     assert mx.quantize(x[:, :0], dtype, axis=1)[1].shape == (3, 0, 4)
 
@@ -329,6 +334,7 @@ def test_conversions_that_are_refused():
         ("values: is int8; expected float32, float16 or bfloat16", mx.encode, codes.view(np.int8), "mxfp8"),
         (r"values: has the shape \(3,\); expected an even last extent, as dtype is float4_e2m1fn_x2", mx.encode,
          np.zeros(3, f4), "mxfp4"),
+        ("codes: is float32; expected uint8 or float8_e8m0fnu", mx.in_pairs, np.zeros(2, f4)),
         (f"array: is 'float32'; expected {coded}", mx.from_ml_dtypes, np.zeros(2, f4)),
     ):
         with pytest.raises(RuntimeError, match=rf"\A{says} \[{call.__name__}\]\Z"):

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Microscaling: which conventions a kernel has, by the package's one table of them."""
+"""Microscaling: which conventions a kernel has, by the package's one table of them, and in which form its scales are."""
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, Optional, Sequence
+import math
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ..mx import CONVENTIONS, Convention
+from npuquant_facts.operators import extents
+
+from ..mx import CONVENTIONS, Convention, encode, in_pairs
 from .remainder import Call
 from .reports import Facts
 
@@ -43,3 +46,52 @@ def add(facts: Facts, call: Call, actual: Sequence[Optional[np.ndarray]]) -> Fac
     findings = [{**finding, "hypotheses": [named(each, call.dtype) for each in finding["hypotheses"]]}
                 for finding in facts["findings"]]
     return {**facts, "findings": findings, "conventions": _fitting(call, actual)}
+
+
+# ---- the forms of scales ----
+
+
+def _described(scales: np.ndarray) -> str:
+    """Of which bytes floats are the values, or of which size numbers are: bytes and exponents are seen then."""
+    try:
+        codes = encode(scales.astype(np.float32), "float8_e8m0fnu")
+    except ValueError:
+        return f"no powers of two, but {scales.min():g} to {scales.max():g}"
+    return f"the powers of two for {codes.min()} to {codes.max()}: npuquant.mx.encode() makes the bytes"
+
+
+class Scales(NamedTuple):
+    """The scales of a call: what a kernel may have in their place."""
+
+    values: Tuple[int, ...]  # the shape of x
+    axis: int
+    block: int
+
+    @classmethod
+    def of(cls, y: np.ndarray, elements: int, arguments: Mapping[str, Any]) -> Scales:
+        """By the operator's result and arguments; so many elements are in a byte of y."""
+        return cls((*y.shape[:-1], y.shape[-1] * elements), arguments.get("axis", -1), arguments.get("block_size") or 32)
+
+    def alone(self, length: int, count: int = 1) -> Tuple[int, ...]:
+        """The shape of one scale for each group of this length, or of so many."""
+        at = self.axis % len(self.values)
+        return tuple(-(-n // length) * count if d == at else n for d, n in enumerate(self.values))
+
+    def paired(self, scales: np.ndarray) -> np.ndarray:
+        """In pairs, if there is one for each group, with or without the one that fills up the last pair."""
+        is_alone = scales.shape in (self.alone(self.block), self.alone(2 * self.block, 2))
+        return in_pairs(scales, axis=self.axis) if is_alone else scales
+
+    def hint(self, scales: Any, dtype: str) -> str:
+        """What others are, probably: an array, or something else with a shape."""
+        halves = self.alone(16), extents("OF_PAIRS", self.values, block=16, axis=self.axis)
+        if dtype == "float8_e4m3fn" or (self.block > 16 and scales.shape in halves):
+            return ("; NVFP4 has groups of 16 with scales of float8_e4m3fn and another of the tensor: two levels of scales "
+                    "are no MX")
+        if isinstance(scales, np.ndarray) and scales.dtype.kind in "fi" and scales.dtype.name == dtype and scales.size:
+            return f"; a scale is a byte that stands for 2^(byte - 127), and these are {_described(scales)}"
+        groups = self.alone(self.block)
+        tiles = -(-math.prod(groups[:-1]) // 128) * 128 * -(-groups[-1] // 4) * 4
+        if math.prod(scales.shape) == tiles != math.prod(groups):
+            return "; as many are in tiles of 128 rows and 4 groups: bring them into the order of rows"
+        return ""

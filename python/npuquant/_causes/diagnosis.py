@@ -295,18 +295,24 @@ def _keep(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
     return result, steps[0]
 
 
-def _take_actual(argument: str, actual: Any, ours: np.ndarray, name: str = "float32") -> np.ndarray:
-    """A kernel's result, as the package returns it. name: that of its type, if NumPy may lack it."""
+def _take_actual(argument: str, actual: Any, ours: np.ndarray, name: str = "float32",
+                 scales: Optional[conventions.Scales] = None) -> np.ndarray:
+    """A kernel's result, as the package returns it. name: that of its type, if NumPy may lack it; scales: if it has the
+    scales of groups."""
     array = to_array(argument, codes_of(actual, name))
+    if scales and isinstance(array, np.ndarray) and array.dtype == ours.dtype:
+        array = scales.paired(array)
+    hint = scales.hint(array, str(array.dtype)) if scales else ""
     if isinstance(array, Unknown) or str(array.dtype) != str(ours.dtype):
         expected = BFLOAT16 if ours.dtype == np.uint16 else ours.dtype
         expected = f"{name} (or its codes as uint8)" if TYPES[name].has_codes else expected
         packed = (isinstance(array, np.ndarray) and array.dtype == np.int32 and array.ndim > 0
                   and ours.dtype.itemsize == 1 and TYPES["quint4x2"].in_values(array.shape) == ours.shape)
-        hint = "; words of eight int4 are the result of quint4x2" if packed else ""
+        hint = "; words of eight int4 are the result of quint4x2" if packed else hint
         raise TypeError(f"{argument}: is {array.dtype}; expected {expected}{hint}")
     if array.shape != ours.shape:
-        raise ValueError(f"{argument}: has the shape {array.shape}; expected {ours.shape}")
+        alone = f", or {scales.alone(scales.block)} with a scale for each group" if scales else ""
+        raise ValueError(f"{argument}: has the shape {array.shape}; expected {ours.shape}{alone}{hint}")
     return np.require(array, requirements=("C", "ALIGNED"))  # as the extension reads it
 
 
@@ -326,7 +332,12 @@ def _call_and_actual(actual: Any, operator: Operator, args: Sequence[Any],
                             f"{function.__name__}() returns, with None for what is not compared")
         if all(each is None for each in actual):
             raise ValueError("actual: has None only; expected an array or more")
-        arrays = tuple(None if each is None else _take_actual(f"actual[{i}]", each, result[i], names[i])
+        scales = None
+        if kept.name == "dynamic_mx_quant":
+            given = inspect.signature(function).bind(*args, **kwargs).arguments
+            scales = conventions.Scales.of(result[0], kept.result.elements, given)
+        arrays = tuple(None if each is None else
+                       _take_actual(f"actual[{i}]", each, result[i], names[i], scales if i else None)
                        for i, each in enumerate(actual))
     else:
         arrays = (_take_actual("actual", actual, result, names[0]),)
