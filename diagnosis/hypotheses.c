@@ -1291,9 +1291,6 @@ static bool changes_groups(const struct variant *variant, const struct call *cal
     const bool by_exponent =
         mx->scale_algorithm == 0 ||
         (mx->scale_algorithm == 2 && (mx->dst_type_max == 0 || mx->dst_type_max == 6 || mx->dst_type_max == 7));
-    const enum rounding_choice rounding = mx->rounding == NPUQ_REF_RINT    ? ROUND_HALF_EVEN
-                                          : mx->rounding == NPUQ_REF_ROUND ? ROUND_HALF_AWAY
-                                                                           : ROUND_FLOOR;
     const bool is_rceil =
         mx->scale_algorithm == 1 || (mx->scale_algorithm == 2 && (mx->dst_type_max == 0 || mx->dst_type_max == 6));
     const int small = choice[STEP_SMALL_GROUPS] - 1;
@@ -1309,7 +1306,8 @@ static bool changes_groups(const struct variant *variant, const struct call *cal
            !(choice[STEP_CODE] == CODE_HALF_DOWN && mx->scale_algorithm == 2 && mx->dst_type_max == 7) &&
            !(choice[STEP_SMALL_GROUPS] != AS_DEFINED && is_same_rule) &&
            !(choice[STEP_SATURATION] != AS_DEFINED && mx->scale_algorithm == 1) && /* nothing is beyond */
-           !(choice[STEP_BAD_GROUPS] == (mx->bad_is_nan ? BAD_NAN : BAD_ZEROS)) && choice[STEP_ROUNDING] != rounding &&
+           !(choice[STEP_BAD_GROUPS] == (mx->bad_is_nan ? BAD_NAN : BAD_ZEROS)) &&
+           choice[STEP_ROUNDING] != (int)steps_rounding_to_small(call) &&
            (length == 0 || (length != call->token_length && least < extent));
 }
 

@@ -2,6 +2,7 @@
 #include "steps.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- traces ---------------------------------------------------------------------------------------------------- */
@@ -1352,6 +1353,17 @@ static float to_odd(double t)
     return nextafterf(nearest, t > (double)nearest ? INFINITY : -INFINITY);
 }
 
+/* t, which the kernel converts to a wider type on the way. */
+static double converted_first(const struct arithmetic *a, double t)
+{
+    switch (choice(a, STEP_RESULT)) {
+    case RESULT_THROUGH_FLOAT32: return note(a->trace, "to float32", (double)(float)t);
+    case RESULT_THROUGH_FLOAT16: return to_type((double)to_odd(t), TYPE_FLOAT16);
+    case RESULT_THROUGH_BFLOAT16: return to_type((double)to_odd(t), TYPE_BFLOAT16);
+    default: return t;
+    }
+}
+
 static uint64_t float_bits(const struct arithmetic *a, double t, npuq_dtype dtype)
 {
     const struct dtype *type = dtype_of(dtype);
@@ -1359,11 +1371,7 @@ static uint64_t float_bits(const struct arithmetic *a, double t, npuq_dtype dtyp
     const int how = choice(a, STEP_RESULT);
     uint32_t bits;
 
-    if (how == RESULT_THROUGH_FLOAT32) {
-        t = note(a->trace, "to float32", (double)(float)t);
-    } else if (how == RESULT_THROUGH_FLOAT16 || how == RESULT_THROUGH_BFLOAT16) {
-        t = to_type((double)to_odd(t), how == RESULT_THROUGH_FLOAT16 ? TYPE_FLOAT16 : TYPE_BFLOAT16);
-    }
+    t = converted_first(a, t);
     const float value = dtype == NPUQ_FLOAT32 ? (float)t : to_odd(t);
     if (is_nan(t)) {
         return dtype_float_bits(dtype, value) | (choice(a, STEP_NAN) == NAN_NEGATIVE ? sign : 0);
@@ -1380,6 +1388,116 @@ static uint64_t float_bits(const struct arithmetic *a, double t, npuq_dtype dtyp
     return bits;
 }
 
+/* ---- from t to a small float ------------------------------------------------------------------------------------ */
+
+/* A type of 8 or 4 bits. Its values at an exponent are multiples of a unit. The one with tapered fields has a cast of
+ * its own. */
+struct small_type {
+    npuq_ref_small_facts of;
+    bool is_tapered;
+    int least; /* exponent: below are multiples of its unit, too */
+};
+
+static struct small_type small_type_of(npuq_dtype dtype)
+{
+    const struct dtype *type = dtype_of(dtype);
+    const npuq_ref_small_facts tapered = {.bits = 8, .largest = (float)type->high};
+
+    if (type->kind == KIND_TAPERED_FLOAT) {
+        return (struct small_type){tapered, true, -22};
+    }
+    const npuq_ref_small_facts of = npuq_ref_small_facts_of((npuq_ref_dtype)dtype);
+    return (struct small_type){of, false, 1 - of.bias};
+}
+
+enum rounding_choice steps_rounding_to_small(const struct call *call)
+{
+    if (dtype_of(call->options.y_dtype)->kind == KIND_TAPERED_FLOAT) {
+        return ROUND_HALF_AWAY;
+    }
+    switch (call->options.mx.rounding) {
+    case NPUQ_REF_ROUND: return ROUND_HALF_AWAY;
+    case NPUQ_REF_FLOOR: return ROUND_FLOOR;
+    default: return ROUND_HALF_EVEN;
+    }
+}
+
+/* The exponent of a size, but at least that of the type. */
+static int small_exponent(const struct small_type *type, double size)
+{
+    int exponent;
+
+    (void)frexp(size, &exponent);
+    return size == 0 || exponent - 1 < type->least ? type->least : exponent - 1;
+}
+
+static double small_unit(const struct small_type *type, int exponent)
+{
+    const int fraction = !type->is_tapered ? type->of.fraction
+                         : exponent < -15  ? 0
+                                           : npuq_ref_hifloat8_form_of(abs(exponent), 0).fraction;
+
+    return ldexp(1, exponent - fraction);
+}
+
+/* The code of so many units at an exponent: perhaps of the next one, too. */
+static uint32_t small_code(const struct small_type *type, int exponent, double units)
+{
+    return type->is_tapered ? npuq_ref_to_hifloat8((float)(units * small_unit(type, exponent)))
+                            : ((uint32_t)(exponent - type->least) << type->of.fraction) + (uint32_t)units;
+}
+
+/* The code of a size, in units, that is not beyond the largest value. */
+static uint32_t rounded_code(const struct arithmetic *a, const struct small_type *type, int exponent, double units,
+                             bool is_negative)
+{
+    const int other = choice(a, STEP_ROUNDING);
+    const double below = floor(units);
+    const double rest = units - below;
+    bool up;
+
+    switch (other != AS_DEFINED ? other : (int)steps_rounding_to_small(a->call)) {
+    case ROUND_HALF_AWAY: up = rest >= 0.5; break;
+    case ROUND_HALF_TO_ZERO: up = rest > 0.5; break;
+    case ROUND_TRUNCATE: up = false; break;
+    case ROUND_FLOOR: up = rest > 0 && is_negative; break;
+    default: up = rest > 0.5 || (rest == 0.5 && small_code(type, exponent, below) % 2 == 1); break;
+    }
+    return small_code(type, exponent, below + up);
+}
+
+/* The code of a small float. NaN is 0. */
+static uint64_t small_bits(const struct arithmetic *a, double exact, npuq_dtype dtype)
+{
+    const struct small_type type = small_type_of(dtype);
+    const float t = to_odd(converted_first(a, exact));
+    const int saturation = choice(a, STEP_SATURATION);
+    const double size = fabs((double)t);
+    const double largest = (double)type.of.largest;
+    const uint32_t sign = (uint32_t)is_negative((double)t) << (type.of.bits - 1);
+    uint32_t code;
+
+    if (npuq_ref_is_nan(t)) {
+        return 0;
+    }
+    if (saturation == AS_DEFINED && choice(a, STEP_ROUNDING) == AS_DEFINED) {
+        return type.is_tapered ? npuq_ref_to_hifloat8(t)
+                               : npuq_ref_to_small_float((npuq_ref_dtype)dtype, t, a->call->options.mx.rounding);
+    }
+    if (size <= largest) {
+        const int exponent = small_exponent(&type, size);
+        code = rounded_code(a, &type, exponent, size / small_unit(&type, exponent), sign != 0);
+    } else { /* the next code would have the next multiple of the unit */
+        const int exponent = small_exponent(&type, largest);
+        const double unit = small_unit(&type, exponent);
+        const double middle = largest + unit / 2;
+        code = small_code(&type, exponent, largest / unit);
+        code +=
+            saturation == SATURATE_NONE && (size > middle || (size == middle && (type.is_tapered || code % 2 == 1)));
+    }
+    return code == 0 && type.is_tapered ? 0 : sign | code;
+}
+
 /* ---- elements --------------------------------------------------------------------------------------------------- */
 
 /* Rounds and saturates; an integer with the offset between the two if the kernel adds it there. */
@@ -1391,7 +1509,7 @@ static uint64_t quantised(const struct arithmetic *a, double scaled, bool has_of
     double value;
 
     if (!dtype_is_integer(dtype)) {
-        return float_bits(a, scaled, dtype);
+        return small_bits(a, scaled, dtype);
     }
     if (has_offset && order == ORDER_ROUND_FIRST && !is_nan(scaled)) {
         const double rounded = note_integer(a->trace, "round", round_value(a, scaled));
@@ -1504,41 +1622,6 @@ static uint64_t dynamic_element(const struct arithmetic *a, const struct token *
     return with_offset(a, t, v, token->back, has_offset, token->offset);
 }
 
-/* The code of a small float. NaN is 0. */
-static uint64_t small_bits(const struct arithmetic *a, float t)
-{
-    const npuq_ref_dtype y = (npuq_ref_dtype)a->call->options.y_dtype;
-    const npuq_ref_small_facts of = npuq_ref_small_facts_of(y);
-    const uint32_t sign = npuq_ref_to_bits(t) >> 31 << (of.bits - 1);
-    const float size = npuq_ref_from_bits(npuq_ref_to_bits(t) & 0x7FFFFFFFU);
-    const uint32_t below = npuq_ref_to_small_float(y, size, NPUQ_REF_FLOOR);
-    const uint32_t largest = npuq_ref_to_small_float(y, of.largest, NPUQ_REF_FLOOR);
-
-    if (npuq_ref_is_nan(t)) {
-        return 0;
-    }
-    if (choice(a, STEP_SATURATION) == SATURATE_NONE) {
-        /* The next code would have the next power of two, or the last value but one and more. */
-        const float step = of.largest - npuq_ref_small_float(y, (uint8_t)(largest - 1));
-        const float middle = of.largest + step / 2;
-        if (size > middle || (size == middle && largest % 2 == 1)) {
-            return sign | (largest + 1);
-        }
-    }
-    switch (choice(a, STEP_ROUNDING)) {
-    case ROUND_HALF_EVEN: return npuq_ref_to_small_float(y, t, NPUQ_REF_RINT);
-    case ROUND_HALF_AWAY: return npuq_ref_to_small_float(y, t, NPUQ_REF_ROUND);
-    case ROUND_FLOOR: return npuq_ref_to_small_float(y, t, NPUQ_REF_FLOOR);
-    case ROUND_TRUNCATE: return sign | below;
-    case ROUND_HALF_TO_ZERO: {
-        const double low = (double)npuq_ref_small_float(y, (uint8_t)below);
-        const double next = (double)npuq_ref_small_float(y, (uint8_t)(below + 1));
-        return sign | (below + (below < largest && (double)size > (low + next) / 2));
-    }
-    default: return npuq_ref_to_small_float(y, t, a->call->options.mx.rounding);
-    }
-}
-
 /* An element of a group. */
 static uint64_t group_element(const struct arithmetic *a, const struct token *token, size_t i)
 {
@@ -1551,7 +1634,7 @@ static uint64_t group_element(const struct arithmetic *a, const struct token *to
     }
     const bool is_half = a->call->operands[OPERAND_X].dtype == NPUQ_BFLOAT16;
     const double p = multiply(a, x, token->back, is_half ? TYPE_BFLOAT16 : AS_DEFINED);
-    return small_bits(a, (float)note(a->trace, "p = x * R", p));
+    return small_bits(a, note(a->trace, "p = x * R", p), a->call->options.y_dtype);
 }
 
 /* t times the scale, or by it where anti_quant is done the opposite way. */

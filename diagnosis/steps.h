@@ -104,6 +104,9 @@ size_t steps_token_of_parameter(const struct call *call, const struct variant *v
 /* Whether index i of scale has no group: a kernel with other groups leaves 0 there, too. */
 bool steps_is_vacant(const struct call *call, const struct variant *variant, size_t i);
 
+/* How the operator rounds to small floats. */
+enum rounding_choice steps_rounding_to_small(const struct call *call);
+
 /* The bits of element i of y, before the layout and the packing. token is looked at by dynamic operators only, trace
  * may be null. */
 uint64_t steps_element(const struct call *call, const struct variant *variant, const struct token *token, size_t i,
