@@ -319,6 +319,10 @@ const struct hypothesis hypotheses[] = {
      "makes zeros of all elements of a group with NaN or an infinity", "Check bad_groups: 1 makes NaN of them."},
     {"range-ignores-nan", USUAL, MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_RANGE, RANGE_IGNORES_NAN),
      "leaves NaN out of the largest magnitude", "One NaN makes the scale of its group FF."},
+    {"largest-float16", USUAL, MICROSCALES, Y_ANY, NEEDS(x_not_float16), DOES(STEP_PRECISION, TYPE_FLOAT16),
+     "rounds the largest magnitude to float16", "Find S from the largest magnitude as float32."},
+    {"largest-bfloat16", USUAL, MICROSCALES, Y_ANY, NEEDS(float32), DOES(STEP_PRECISION, TYPE_BFLOAT16),
+     "rounds the largest magnitude to bfloat16", "Find S from the largest magnitude as scale_alg says."},
     {"least-m-1e-4", USUAL, MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_LEAST, LEAST_M_1E_4),
      "takes 1e-4 for the largest magnitude if that is less", "Without max_low_bound, there is no least magnitude."},
     {"max-low-bound-ignored", USUAL, MICROSCALES, Y_MX_8, NEEDS(low_bound), DOES(STEP_LEAST, LEAST_NONE),
@@ -434,9 +438,9 @@ const struct hypothesis hypotheses[] = {
      DOES(STEP_UNIT, UNIT_OTHER_FACTOR), "multiplies by (1 / m) * DMAX, which is rounded twice",
      "Round once, in DMAX / m."},
     /* ---- operands ---- */
-    {"x-float16", COMMON, FROM_FLOATS, Y_ANY, NEEDS(x_not_float16), DOES(STEP_INPUT, INPUT_FLOAT16),
+    {"x-float16", COMMON, FROM_FLOATS | MICROSCALES, Y_ANY, NEEDS(x_not_float16), DOES(STEP_INPUT, INPUT_FLOAT16),
      "rounds x to float16 first", "Compute with x in float32."},
-    {"x-bfloat16", COMMON, FROM_FLOATS, Y_ANY, NEEDS(x_not_bfloat16), DOES(STEP_INPUT, INPUT_BFLOAT16),
+    {"x-bfloat16", COMMON, FROM_FLOATS | MICROSCALES, Y_ANY, NEEDS(x_not_bfloat16), DOES(STEP_INPUT, INPUT_BFLOAT16),
      "rounds x to bfloat16 first", "Compute with x in float32."},
     {"tf32", RARE, FROM_FLOATS, Y_ANY, NEEDS(float32), DOES(STEP_INPUT, INPUT_TF32, STEP_SCALE, PARAMETER_TF32),
      "rounds x and its scales to ten fraction bits, as TF32 has them",
@@ -547,8 +551,8 @@ const struct hypothesis hypotheses[] = {
      "returns a NaN with its sign set, as x86 makes it", "Store the one quiet NaN of the type with its sign clear."},
     {"flush-inputs", USUAL, GIVEN_SCALES, Y_ANY, NEEDS(subnormals), DOES(STEP_SUBNORMALS, SUBNORMAL_INPUTS),
      FLUSHES_INPUTS},
-    {"flush-inputs", USUAL, NOT_BLOCK_TO_FLOAT8, Y_ANY, NEEDS(wide_x), DOES(STEP_SUBNORMALS, SUBNORMAL_INPUTS),
-     FLUSHES_INPUTS},
+    {"flush-inputs", USUAL, NOT_BLOCK_TO_FLOAT8 | MICROSCALES, Y_ANY, NEEDS(wide_x),
+     DOES(STEP_SUBNORMALS, SUBNORMAL_INPUTS), FLUSHES_INPUTS},
     {"flush-inputs", USUAL, ASYMMETRIC, Y_ANY, NEEDS_2(wide_x, smooth), DOES(STEP_SUBNORMALS, SUBNORMAL_INPUTS),
      FLUSHES_INPUTS},
     {"flush-results", RARE, FROM_NARROW | SCALED_SUMS, Y_WIDE, NEEDS(subnormals),
@@ -1293,6 +1297,8 @@ static bool changes_groups(const struct variant *variant, const struct call *cal
         (mx->scale_algorithm == 2 && (mx->dst_type_max == 0 || mx->dst_type_max == 6 || mx->dst_type_max == 7));
     const bool is_rceil =
         mx->scale_algorithm == 1 || (mx->scale_algorithm == 2 && (mx->dst_type_max == 0 || mx->dst_type_max == 6));
+    /* scale_alg 2 rounds a float32 along another axis than the last. */
+    const bool rounds_to_bfloat16 = mx->scale_algorithm == 2 && by_exponent && call_axis(call) != call->ndim - 1;
     const int small = choice[STEP_SMALL_GROUPS] - 1;
     /* Otherwise groups of zeros alone are small. Of float4_e1m2 S is 0 just where the exponent field is. */
     const bool is_same_rule = small == (int)mx->small_groups || !by_exponent ||
@@ -1301,6 +1307,7 @@ static bool changes_groups(const struct variant *variant, const struct call *cal
 
     return (choice[STEP_TOKEN] == AS_DEFINED || is_other_place(call, choice[STEP_TOKEN])) &&
            (choice[STEP_RETURNED_TOKEN] == AS_DEFINED || is_other_place(call, choice[STEP_RETURNED_TOKEN])) &&
+           !(choice[STEP_PRECISION] == TYPE_BFLOAT16 && rounds_to_bfloat16) &&
            !(choice[STEP_CODE] == CODE_FLOOR && mx->scale_algorithm == 0) &&
            !(choice[STEP_CODE] == CODE_RCEIL && is_rceil) &&
            !(choice[STEP_CODE] == CODE_HALF_DOWN && mx->scale_algorithm == 2 && mx->dst_type_max == 7) &&

@@ -1143,6 +1143,7 @@ static struct token group_token(const struct arithmetic *a, const struct extreme
     }
     note(a->trace, "a = max |x|", e->hi);
     note_place(a, "a is at", e->hi_at);
+    m = (float)to_type((double)m, choice(a, STEP_PRECISION));
     if (choice(a, STEP_LEAST) == LEAST_M_1E_4 && m < 1e-4F) {
         m = 1e-4F;
     }

@@ -17,6 +17,9 @@ def scales(a, call, mistakes):
     rule, algorithm, most = given["small_groups"], given["scale_alg"], given["dst_type_max"]
     bound = 0 if "max-low-bound-ignored" in mistakes else given["max_low_bound"]
     rule = next((n for n, name in enumerate(("zero", "subnormal", "kept")) if f"small-groups-{name}" in mistakes), rule)
+    for name in "float16", "bfloat16":
+        if f"largest-{name}" in mistakes:
+            a = floats(round_to(a.view(f4), name)).view("u4")
     if "least-m-1e-4" in mistakes:
         a = np.maximum(a, f4(1e-4).view("u4"))
     for name, options in (("floor", (0, 0)), ("rceil", (1 + (MX_TYPES[dtype] == 7), 0)), ("even-below", (2, 7))):
@@ -106,6 +109,11 @@ def dynamic_mx_quant(call, names):
         axis = last - 1 if axis == last else last
     length = next((n for n in (16, 32, 64, 128) if f"groups-of-{n}" in mistakes), own_length)
     values = np.moveaxis(floats(x), axis, -1)
+    for name in "float16", "bfloat16":
+        if f"x-{name}" in mistakes:
+            values = floats(round_to(values, name))
+    if "flush-inputs" in mistakes:
+        values = np.where(abs(values) < 2.0**-126, np.copysign(f4(0), values), values)
     at = np.arange(values.shape[-1])
     sizes = np.ascontiguousarray(values).view("u4") & 0x7FFFFFFF
     if "range-ignores-nan" in mistakes:
@@ -114,6 +122,8 @@ def dynamic_mx_quant(call, names):
     returned = at_other_place(at_other_place(S, "returned-of-", mistakes), "range-of-", mistakes)
     used = [at_other_place(at_other_place(each, "scale-of-", mistakes), "range-of-", mistakes) for each in (S, R)]
     S, R, returned = (each[..., at // length] for each in (*used, returned))
+    if "flush-inputs" in mistakes:
+        R = np.where(R < 2.0**-126, f4(0), R)
     p = values * R
     if call.types["x"] == "bfloat16":
         p = floats(round_to(p, "bfloat16"))
