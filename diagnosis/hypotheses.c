@@ -17,6 +17,7 @@
 #define INPUT_ROW_SCALE(name, NAME, EXECUTOR)   HAS(NAME, OPERANDS, OPERAND_ROW_SCALE)
 #define INPUT_SCALE(name, NAME, EXECUTOR)       HAS(NAME, OPERANDS, OPERAND_SCALE)
 #define INPUT_OFFSET(name, NAME, EXECUTOR)      HAS(NAME, OPERANDS, OPERAND_OFFSET)
+#define OUTPUT_FLOAT8(name, NAME, EXECUTOR)     HAS(NAME, OUTPUTS, DTYPE_HIFLOAT8)
 
 enum {
     ALL = (1 << NUMBER_OF_OPERATORS) - 1,
@@ -34,6 +35,8 @@ enum {
     IN_TWO_FORMS = OPERATORS_WITH(OPTION_SCALE_FORM),
     DIVIDES = OPERATORS_WITH(OPTION_DIV_MODE),
     TO_INT4 = OPERATORS_WITH(OUTPUT_INT4),
+    TO_FLOAT8 = OPERATORS_WITH(OUTPUT_FLOAT8),
+    TO_SMALL = TO_FLOAT8 | MICROSCALES,
     TO_FLOATS = FROM_NARROW | FROM_SUMS,
     ROUNDS = TO_INT8 | MAKES_WORDS,
     SCALED_SUMS = FROM_SUMS & ~READS_WORDS,
@@ -280,16 +283,50 @@ const struct hypothesis hypotheses[] = {
      "Round half to even instead of up."},
     {"half-even", USUAL, BY_RULE, Y_INT8, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_HALF_EVEN), "rounds halves to even",
      "Use round() instead of rint(): up to CANN 8.5 npu_moe_init_routing_v2 and _v3 round halves away from zero."},
-    {"half-even", COMMON, MICROSCALES, Y_FLOAT4, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_HALF_EVEN),
+    {"half-even", COMMON, TO_SMALL, Y_FLOAT4 | Y_HIFLOAT8, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_HALF_EVEN),
      "rounds halves to even", CHECK_ROUND_MODE},
-    {"half-away", COMMON, MICROSCALES, Y_MX_8 | Y_FLOAT4, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_HALF_AWAY),
-     "rounds halves away from zero", CHECK_ROUND_MODE},
-    {"half-to-zero", USUAL, MICROSCALES, Y_MX_8 | Y_FLOAT4, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_HALF_TO_ZERO),
+    {"half-away", COMMON, TO_SMALL, Y_MX, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_HALF_AWAY),
+     "rounds halves away from zero, as adding half a unit to the bits does", CHECK_ROUND_MODE},
+    {"half-to-zero", USUAL, TO_SMALL, Y_SMALL, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_HALF_TO_ZERO),
      "rounds halves towards zero", CHECK_ROUND_MODE},
-    {"truncate", COMMON, MICROSCALES, Y_MX_8 | Y_FLOAT4, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_TRUNCATE),
-     "rounds towards zero", CHECK_ROUND_MODE},
-    {"floor", USUAL, MICROSCALES, Y_MX_8 | Y_FLOAT4, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_FLOOR), "rounds down",
+    {"truncate", COMMON, TO_SMALL, Y_SMALL, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_TRUNCATE), "rounds towards zero",
      CHECK_ROUND_MODE},
+    {"floor", USUAL, TO_SMALL, Y_SMALL, NO_NEEDS, DOES(STEP_ROUNDING, ROUND_FLOOR), "rounds down", CHECK_ROUND_MODE},
+    /* ---- other steps of the conversion to a small float ---- */
+    {"product-float16", COMMON, MICROSCALES, Y_ANY, NEEDS(float16_inside), DOES(STEP_PRODUCT, TYPE_FLOAT16),
+     "keeps the scaled value in float16", KEEP_IN_FLOAT32},
+    {"product-bfloat16", COMMON, MICROSCALES, Y_ANY, NEEDS(bfloat16_inside), DOES(STEP_PRODUCT, TYPE_BFLOAT16),
+     "keeps the scaled value in bfloat16", KEEP_IN_FLOAT32},
+    {"overflows", COMMON, TO_SMALL, Y_FLOAT8, NEEDS(beyond), DOES(STEP_SATURATION, SATURATE_NONE),
+     "makes an infinity, or in float8_e4m3fn NaN, of what is beyond the largest value",
+     "Saturate: clamp before the cast."},
+    {"clamp-240", USUAL, TO_SMALL, Y_MX_8, NO_NEEDS, DOES(STEP_SATURATION, SATURATE_LESSER),
+     "clamps to 240 (float8_e5m2: 49152)",
+     "The largest value is 448 (float8_e5m2: 57344): this e4m3 has no infinities."},
+    {"scale-240", USUAL, SCALED_TO_FLOAT8 | MICROSCALES, Y_MX_8, NO_NEEDS, DOES(STEP_UNIT, UNIT_LESSER),
+     "finds scales with 240 for the largest value of y's type (float8_e5m2: 49152)",
+     "The largest value is 448 (float8_e5m2: 57344): this e4m3 has no infinities."},
+    {"nan-low", COMMON, TO_FLOAT8, Y_FLOAT8, NO_NEEDS, DOES(STEP_NAN, NAN_LOW),
+     "makes NaN the least value, as if it clamped before it tests for NaN",
+     "Test for NaN before clamping: it becomes 00."},
+    {"nan-high", USUAL, TO_FLOAT8, Y_FLOAT8, NO_NEEDS, DOES(STEP_NAN, NAN_HIGH),
+     "makes NaN the largest value, as if it clamped before it tests for NaN",
+     "Test for NaN before clamping: it becomes 00."},
+    {"nan-kept", COMMON, TO_FLOAT8, Y_FLOAT8, NO_NEEDS, DOES(STEP_NAN, NAN_KEPT), "keeps NaN, as 7F (hifloat8: 80)",
+     "The operator makes 00 of NaN."},
+    {"zero-sign-lost", USUAL, TO_SMALL, Y_MX, NO_NEEDS, DOES(STEP_RESULT, RESULT_ZERO_SIGN),
+     "stores zero without a sign where a negative value becomes zero", "Keep the sign: y has a -0."},
+    {"zero-sign-kept", USUAL, TO_SMALL, Y_HIFLOAT8, NO_NEEDS, DOES(STEP_RESULT, RESULT_ZERO_SIGN),
+     "stores 80, a NaN, where a negative value becomes zero", "hifloat8 has one zero, 00."},
+    {"shift-wraps", RARE, TO_SMALL, Y_MX, NEEDS(tiny_results), DOES(STEP_RESULT, RESULT_SHIFT_WRAPS),
+     "shifts significands of tiny values by 32 places or more, which x86 takes modulo 32: they do not become zero",
+     "Make what is below half of the least value zero before the shift."},
+    {"other-small-float", USUAL, TO_SMALL, Y_MX, NO_NEEDS, DOES(STEP_RESULT, RESULT_OTHER_TYPE),
+     "stores the bits of float8_e5m2 for float8_e4m3fn, of float4_e2m1 for float4_e1m2, or the reverse",
+     "Check the type of y."},
+    {"fnuz", USUAL, TO_SMALL, Y_MX_8, NO_NEEDS, DOES(STEP_RESULT, RESULT_FNUZ),
+     "stores the bits of float8_e4m3fnuz or float8_e5m2fnuz, whose bias is one more, as AMD's MI300 does",
+     "Convert to the type of y: its bits are others."},
     /* ---- microscaling: scales and groups ---- */
     CODE("floor", COMMON, Y_ANY, FLOOR, "finds S from the exponent of the largest magnitude alone (scale_alg 0)"),
     CODE("rceil", COMMON, Y_MX_8 | Y_E2M1, RCEIL,
@@ -317,6 +354,9 @@ const struct hypothesis hypotheses[] = {
      "Check bad_groups: the device makes zeros of them."},
     {"bad-groups-zero", COMMON, MICROSCALES, Y_MX_8, NO_NEEDS, DOES(STEP_BAD_GROUPS, BAD_ZEROS),
      "makes zeros of all elements of a group with NaN or an infinity", "Check bad_groups: 1 makes NaN of them."},
+    {"infinity-is-fe", USUAL, MICROSCALES, Y_MX_8, NO_NEEDS, DOES(STEP_BAD_GROUPS, BAD_INFINITY_IS_LARGE),
+     "returns FE as the code of a group with an infinity, as Transformer Engine does",
+     "An infinity makes the scale of its group FF, as NaN does."},
     {"range-ignores-nan", USUAL, MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_RANGE, RANGE_IGNORES_NAN),
      "leaves NaN out of the largest magnitude", "One NaN makes the scale of its group FF."},
     {"largest-float16", USUAL, MICROSCALES, Y_ANY, NEEDS(x_not_float16), DOES(STEP_PRECISION, TYPE_FLOAT16),
@@ -357,9 +397,6 @@ const struct hypothesis hypotheses[] = {
      "returns S - 127", "The byte of a scale has a bias of 127: S itself."},
     {"scale-inverse", USUAL, MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_RETURNED, RETURNED_INVERSE),
      "returns the byte of R, which elements are multiplied by: 254 - S", "Return S: elements times 2^(S - 127) are x."},
-    {"overflows", COMMON, MICROSCALES, Y_MX_8, NO_NEEDS, DOES(STEP_SATURATION, SATURATE_NONE),
-     "makes an infinity, or in float8_e4m3fn NaN, of what is beyond the largest value",
-     "Saturate: clamp before the cast."},
     /* ---- product and sum ---- */
     {"fused", COMMON, AFFINE | SCALED_SUMS, Y_ANY, NEEDS_3(product, long_product, sum), DOES(STEP_SUM, SUM_FUSED),
      "rounds product and sum once, as a fused multiply-add does",
@@ -884,7 +921,7 @@ const struct hypothesis hypotheses[] = {
      "rounds halves of the result's last bit away from zero", "Round to nearest-even."},
     {"result-finite", RARE, TO_FLOATS, Y_HALF, NO_NEEDS, DOES(STEP_RESULT, RESULT_FINITE),
      "stores the largest finite value where a result overflows", "They become infinities."},
-    {"result-flushed", USUAL, TO_FLOATS, Y_FLOAT16, NO_NEEDS, DOES(STEP_RESULT, RESULT_FLUSHED),
+    {"result-flushed", USUAL, TO_FLOATS | TO_SMALL, Y_FLOAT16 | Y_SMALL, NO_NEEDS, DOES(STEP_RESULT, RESULT_FLUSHED),
      "stores zero where a result is subnormal in its type", "Keep subnormal results."},
     {"through-float16", RARE, TO_FLOATS, Y_BFLOAT16, NO_NEEDS, DOES(STEP_RESULT, RESULT_THROUGH_FLOAT16),
      "rounds to float16 on the way to bfloat16", "Round once, from float32."},
@@ -1089,6 +1126,7 @@ struct needs needs_met(const struct call *call)
     const bool wide = is_wide(x) || (operands[OPERAND_SMOOTH].data && operands[OPERAND_SMOOTH].dtype != NPUQ_FLOAT16);
     const bool int8_of_words = words && y == NPUQ_INT8;
     const bool anti_quant = call->op & FROM_NARROW;
+    const bool microscales = call->op & MICROSCALES;
     const bool float_offset = offset->data && dtype_is_float(offset->dtype);
     const bool finer_offset = offset->data && (offset->dtype == NPUQ_FLOAT32 || offset->dtype == NPUQ_INT32);
     const bool float_bias = bias->data && bias->dtype != NPUQ_INT32;
@@ -1102,9 +1140,10 @@ struct needs needs_met(const struct call *call)
     const unsigned char *rule = row_rules[call->options.rule];
     const bool by_factor = rule[STEP_SCALING] == SCALING_FACTOR;
     const bool by_division = rule[STEP_SCALING] == SCALING_DIVISION;
-    /* A quotient of a subnormal scale is beyond DMAX, or infinite, if the scale has very few bits. */
-    const bool beyond = by_division ? x == NPUQ_FLOAT32 : wide;
     const bool to_float8 = call->op & SCALED_TO_FLOAT8;
+    /* A quotient of a subnormal scale is beyond DMAX, or infinite, if the scale has very few bits. To small floats it
+     * is infinite. */
+    const bool beyond = !(call->op & SYMMETRIC) || (by_division && !to_float8 ? x == NPUQ_FLOAT32 : wide);
     const bool blocks_to_float8 = call->options.rule == RULE_FLOAT8_BLOCK;
     const double dmax = call->options.dst_type_max > 0 ? (double)call->options.dst_type_max : dtype_of(y)->high;
     int exponent;
@@ -1180,8 +1219,8 @@ struct needs needs_met(const struct call *call)
         .fractals_of_x = has_fractals(call, x),
         .early_excess = early_excess && !one_rounding,
         .float32 = x == NPUQ_FLOAT32 || float32_scale,
-        .float16_inside = y != NPUQ_FLOAT16 || sum,
-        .bfloat16_inside = y != NPUQ_BFLOAT16 || sum,
+        .float16_inside = microscales ? x == NPUQ_FLOAT32 : y != NPUQ_FLOAT16 || sum,
+        .bfloat16_inside = microscales ? x != NPUQ_BFLOAT16 : y != NPUQ_BFLOAT16 || sum,
         .row_ranges = row_ranges,
         .factor = !call->options.rule || by_factor,
         .over_float16 = finer_offset || has_more(x, NPUQ_FLOAT16) || has_more(scale->dtype, NPUQ_FLOAT16) ||
@@ -1198,9 +1237,10 @@ struct needs needs_met(const struct call *call)
         .words = regroups(call, GROUPED_BY_WORDS),
         .biases = bias->data && call->columns > 1,
         .two_axes = call->op & MICROSCALES && call->rows > 1 && call->columns > 1,
-        .groups_of_line =
-            call->op & MICROSCALES &&
-            call->token_length<call->shape[call_axis(call)], .low_bound = call->options.mx.max_low_bound> 0,
+        .groups_of_line = call->op & MICROSCALES && call->shape[call_axis(call)] > call->token_length,
+        .low_bound = call->options.mx.max_low_bound > 0,
+        /* What float16 loses of its tiny values hides it. */
+        .tiny_results = given_scales || wide || (microscales ? dtype_of(y)->bits == 4 : y != NPUQ_FLOAT8_E5M2),
     };
 }
 
@@ -1312,7 +1352,8 @@ static bool changes_groups(const struct variant *variant, const struct call *cal
            !(choice[STEP_CODE] == CODE_RCEIL && is_rceil) &&
            !(choice[STEP_CODE] == CODE_HALF_DOWN && mx->scale_algorithm == 2 && mx->dst_type_max == 7) &&
            !(choice[STEP_SMALL_GROUPS] != AS_DEFINED && is_same_rule) &&
-           !(choice[STEP_SATURATION] != AS_DEFINED && mx->scale_algorithm == 1) && /* nothing is beyond */
+           !(choice[STEP_SATURATION] == SATURATE_NONE && mx->scale_algorithm == 1) && /* nothing is beyond */
+           !(choice[STEP_UNIT] != AS_DEFINED && mx->scale_algorithm != 1) &&
            !(choice[STEP_BAD_GROUPS] == (mx->bad_is_nan ? BAD_NAN : BAD_ZEROS)) &&
            choice[STEP_ROUNDING] != (int)steps_rounding_to_small(call) &&
            (length == 0 || (length != call->token_length && least < extent));

@@ -31,7 +31,8 @@ struct needs {
     bool half_x;         /* x is float16 or bfloat16 */
     bool wide_x;         /* x or the smooth scales are float32 or bfloat16: they can be subnormal as float32 */
     bool float32;        /* x or its scale is float32 */
-    bool float16_inside; /* what float16 loses is not what the conversion of the last product to y loses */
+    bool float16_inside; /* what float16 loses is not what the conversion of the last product to y loses; in
+                            microscaling it loses something */
     bool bfloat16_inside;
     bool int4_x;
     bool fine_offset;    /* offsets of a type that has more bits than bfloat16 */
@@ -44,7 +45,7 @@ struct needs {
     bool long_product;   /* x times its scale can have more bits than float32 */
     bool x_not_bfloat16;
     bool scale_not_bfloat16;
-    bool beyond; /* what a symmetric operator scales by its own data can be beyond the range of y, or infinite */
+    bool beyond; /* what is scaled, also by an operator's own scales, can be beyond the range of y, or infinite */
     bool min_scale;
     bool blocks;        /* two blocks or more */
     bool blocks_of_row; /* in one row */
@@ -73,6 +74,7 @@ struct needs {
     bool two_axes;        /* of microscaling: groups may run along another axis */
     bool groups_of_line;  /* two or more along the axis */
     bool low_bound;       /* a max_low_bound */
+    bool tiny_results;    /* a scaled value may be so small that its significand is shifted by 32 bits and more */
 };
 
 /* Types of y, as bits. */
@@ -94,10 +96,13 @@ enum {
     Y_WIDE = Y_BFLOAT16 | Y_FLOAT32, /* they reach as far as float32 */
     Y_FLOAT = Y_HALF | Y_FLOAT32,
     Y_BYTES = Y_INT32 | Y_FLOAT | Y_WORD,
-    Y_FLOAT8 = 1 << DTYPE_FLOAT8_E4M3FN | 1 << DTYPE_FLOAT8_E5M2 | 1 << DTYPE_HIFLOAT8,
+    Y_HIFLOAT8 = 1 << DTYPE_HIFLOAT8,
+    Y_FLOAT8 = 1 << DTYPE_FLOAT8_E4M3FN | 1 << DTYPE_FLOAT8_E5M2 | Y_HIFLOAT8,
     Y_E2M1 = 1 << DTYPE_FLOAT4_E2M1,
     Y_FLOAT4 = Y_E2M1 | 1 << DTYPE_FLOAT4_E1M2,
-    Y_MX_8 = 1 << DTYPE_FLOAT8_E4M3FN | 1 << DTYPE_FLOAT8_E5M2, /* of microscaling */
+    Y_MX_8 = Y_FLOAT8 & ~Y_HIFLOAT8, /* of microscaling */
+    Y_MX = Y_MX_8 | Y_FLOAT4,
+    Y_SMALL = Y_FLOAT8 | Y_FLOAT4,
     Y_ANY = Y_INTEGER | Y_FLOAT | Y_FLOAT8 | Y_FLOAT4,
 };
 

@@ -972,11 +972,20 @@ static npuq_dtype rounded_dtype(const struct arithmetic *a)
     return call_rounded_dtype(a->call->op, a->call->options.y_dtype);
 }
 
+/* What others have for the largest value of an 8-bit float: e4m3 with infinities, and one value less of e5m2. */
+static double lesser_largest(const struct arithmetic *a)
+{
+    return a->call->options.y_dtype == NPUQ_FLOAT8_E4M3FN ? 240 : 49152;
+}
+
 /* The largest integer, or dst_type_max: m becomes this. */
 static double dmax_of(const struct arithmetic *a)
 {
     const int unit = choice(a, STEP_UNIT);
 
+    if (unit == UNIT_LESSER) {
+        return lesser_largest(a);
+    }
     if (a->call->options.dst_type_max > 0 && unit != UNIT_OF_TYPE) {
         return (double)a->call->options.dst_type_max;
     }
@@ -1103,6 +1112,17 @@ static int other_code(const struct arithmetic *a, int rule, float m)
     return code > emax ? code - emax : 0;
 }
 
+/* The group by scale_alg 1 with another largest value of y. m is finite, and not negative. */
+static npuq_ref_mx_group lesser_group(const struct arithmetic *a, float m, const npuq_ref_mx *options)
+{
+    const float c = npuq_ref_div(1, (float)lesser_largest(a));
+    const float bounded = m != 0 && m < options->max_low_bound ? options->max_low_bound : m;
+    const int32_t S = npuq_ref_mx_scale_by_product(npuq_ref_mul(bounded, c), 1);
+    const bool is_zero = m == 0 && options->small_groups != NPUQ_REF_RULE_N;
+
+    return (npuq_ref_mx_group){(uint8_t)S, is_zero ? 0 : npuq_ref_float8_e8m0((uint8_t)(254 - S))};
+}
+
 /* The options of the operator by which a kernel with the variant finds scales: those of a rule that they have. */
 static npuq_ref_mx mx_options(const struct arithmetic *a)
 {
@@ -1156,6 +1176,12 @@ static struct token group_token(const struct arithmetic *a, const struct extreme
                                                                         : false;
         group.S = (uint8_t)code;
         group.R = is_small || code == 255 ? 0 : npuq_ref_float8_e8m0((uint8_t)(254 - code));
+    }
+    if (choice(a, STEP_UNIT) == UNIT_LESSER && npuq_ref_exponent(m) < 255 && options.scale_algorithm == 1) {
+        group = lesser_group(a, m, &options);
+    }
+    if (choice(a, STEP_BAD_GROUPS) == BAD_INFINITY_IS_LARGE && m == INFINITY) {
+        group = (npuq_ref_mx_group){254, npuq_ref_float8_e8m0(0)};
     }
     note_integer(a->trace, "S", (double)group.S);
     if (group.S < 255) {
@@ -1399,15 +1425,31 @@ struct small_type {
     int least; /* exponent: below are multiples of its unit, too */
 };
 
-static struct small_type small_type_of(npuq_dtype dtype)
+static npuq_dtype other_small_dtype(npuq_dtype dtype)
+{
+    switch (dtype) {
+    case NPUQ_FLOAT8_E4M3FN: return NPUQ_FLOAT8_E5M2;
+    case NPUQ_FLOAT8_E5M2: return NPUQ_FLOAT8_E4M3FN;
+    case NPUQ_FLOAT4_E2M1: return NPUQ_FLOAT4_E1M2;
+    default: return NPUQ_FLOAT4_E2M1;
+    }
+}
+
+/* The type that the kernel makes. */
+static struct small_type small_type_of(const struct arithmetic *a, npuq_dtype dtype)
 {
     const struct dtype *type = dtype_of(dtype);
-    const npuq_ref_small_facts tapered = {.bits = 8, .largest = (float)type->high};
+    const int how = choice(a, STEP_RESULT);
 
     if (type->kind == KIND_TAPERED_FLOAT) {
-        return (struct small_type){tapered, true, -22};
+        return (struct small_type){{.bits = 8, .largest = (float)type->high}, true, -22};
     }
-    const npuq_ref_small_facts of = npuq_ref_small_facts_of((npuq_ref_dtype)dtype);
+    npuq_ref_small_facts of =
+        npuq_ref_small_facts_of((npuq_ref_dtype)(how == RESULT_OTHER_TYPE ? other_small_dtype(dtype) : dtype));
+    if (how == RESULT_FNUZ) { /* the values of all codes are halved, and the last one is a number */
+        of.bias += 1;
+        of.largest = dtype == NPUQ_FLOAT8_E4M3FN ? 240 : of.largest;
+    }
     return (struct small_type){of, false, 1 - of.bias};
 }
 
@@ -1467,36 +1509,64 @@ static uint32_t rounded_code(const struct arithmetic *a, const struct small_type
     return small_code(type, exponent, below + up);
 }
 
+/* The code after that of the largest value, as if codes went on, if a size is nearer to its value; otherwise 0. */
+static uint32_t code_beyond(const struct small_type *type, double size)
+{
+    const double largest = (double)type->of.largest;
+    const int exponent = small_exponent(type, largest);
+    const double unit = small_unit(type, exponent);
+    const uint32_t code = small_code(type, exponent, largest / unit);
+    const double middle = largest + unit / 2;
+
+    return size > middle || (size == middle && (type->is_tapered || code % 2 == 1)) ? code + 1 : 0;
+}
+
+/* The code of t without its sign. */
+static uint32_t code_of_size(const struct arithmetic *a, const struct small_type *type, float t)
+{
+    const int saturation = choice(a, STEP_SATURATION);
+    const uint32_t beyond = saturation == SATURATE_NONE ? code_beyond(type, fabs((double)t)) : 0;
+    const double most = (double)type->of.largest;
+    const double size = fmin(fabs((double)t), saturation == SATURATE_LESSER ? fmin(most, lesser_largest(a)) : most);
+    const int exponent = small_exponent(type, size);
+    const int own_exponent = npuq_ref_exponent(fabsf(t)) - 127;
+
+    if (beyond > 0) {
+        return beyond;
+    }
+    if (choice(a, STEP_RESULT) == RESULT_SHIFT_WRAPS && size > 0 && own_exponent < type->least) {
+        const uint32_t significand = (npuq_ref_to_bits(t) & 0x7FFFFF) | 0x800000;
+        const int places = 23 - type->of.fraction + type->least - own_exponent;
+        const double units = ldexp(significand, -(places & 31));
+        return rounded_code(a, type, exponent, units, t < 0) & ((1U << (type->of.bits - 1)) - 1);
+    }
+    return rounded_code(a, type, exponent, size / small_unit(type, exponent), t < 0);
+}
+
 /* The code of a small float. NaN is 0. */
 static uint64_t small_bits(const struct arithmetic *a, double exact, npuq_dtype dtype)
 {
-    const struct small_type type = small_type_of(dtype);
-    const float t = to_odd(converted_first(a, exact));
-    const int saturation = choice(a, STEP_SATURATION);
-    const double size = fabs((double)t);
-    const double largest = (double)type.of.largest;
-    const uint32_t sign = (uint32_t)is_negative((double)t) << (type.of.bits - 1);
-    uint32_t code;
+    const struct small_type type = small_type_of(a, dtype);
+    const int how = choice(a, STEP_RESULT);
+    const int nan = choice(a, STEP_NAN);
+    float t = to_odd(converted_first(a, exact));
 
-    if (npuq_ref_is_nan(t)) {
-        return 0;
+    if (npuq_ref_is_nan(t) && (nan == NAN_LOW || nan == NAN_HIGH)) {
+        t = nan == NAN_LOW ? -INFINITY : INFINITY; /* it is clamped, as these are */
+    } else if (npuq_ref_is_nan(t)) {
+        return nan != NAN_KEPT ? 0 : type.is_tapered || how == RESULT_FNUZ ? 0x80 : 0x7F;
     }
-    if (saturation == AS_DEFINED && choice(a, STEP_ROUNDING) == AS_DEFINED) {
+    if (how == AS_DEFINED && choice(a, STEP_SATURATION) == AS_DEFINED && choice(a, STEP_ROUNDING) == AS_DEFINED) {
         return type.is_tapered ? npuq_ref_to_hifloat8(t)
                                : npuq_ref_to_small_float((npuq_ref_dtype)dtype, t, a->call->options.mx.rounding);
     }
-    if (size <= largest) {
-        const int exponent = small_exponent(&type, size);
-        code = rounded_code(a, &type, exponent, size / small_unit(&type, exponent), sign != 0);
-    } else { /* the next code would have the next multiple of the unit */
-        const int exponent = small_exponent(&type, largest);
-        const double unit = small_unit(&type, exponent);
-        const double middle = largest + unit / 2;
-        code = small_code(&type, exponent, largest / unit);
-        code +=
-            saturation == SATURATE_NONE && (size > middle || (size == middle && (type.is_tapered || code % 2 == 1)));
+    uint32_t code = code_of_size(a, &type, t);
+    if (how == RESULT_FLUSHED && code >> (type.is_tapered ? 3 : type.of.fraction) == 0) {
+        code = 0;
     }
-    return code == 0 && type.is_tapered ? 0 : sign | code;
+    const bool keeps_sign = how != RESULT_FNUZ && type.is_tapered == (how == RESULT_ZERO_SIGN);
+    const uint32_t sign = (uint32_t)is_negative((double)t) << (type.of.bits - 1);
+    return code > 0 || keeps_sign ? sign | code : 0;
 }
 
 /* ---- elements --------------------------------------------------------------------------------------------------- */
@@ -1628,13 +1698,14 @@ static uint64_t group_element(const struct arithmetic *a, const struct token *to
 {
     const double x = note(a->trace, "x", load_x(a, i));
     const int how = choice(a, STEP_BAD_GROUPS);
-    const bool makes_nan = how == AS_DEFINED ? a->call->options.mx.bad_is_nan : how == BAD_NAN;
+    const bool makes_nan = how == BAD_NAN || (how != BAD_ZEROS && a->call->options.mx.bad_is_nan);
 
     if (token->scale == 255) {
         return makes_nan ? (is_nan(x) && is_negative(x) ? 0xFF : 0x7F) : 0;
     }
     const bool is_half = a->call->operands[OPERAND_X].dtype == NPUQ_BFLOAT16;
-    const double p = multiply(a, x, token->back, is_half ? TYPE_BFLOAT16 : AS_DEFINED);
+    const int other = choice(a, STEP_PRODUCT);
+    const double p = multiply(a, x, token->back, other != AS_DEFINED ? other : is_half ? TYPE_BFLOAT16 : AS_DEFINED);
     return small_bits(a, note(a->trace, "p = x * R", p), a->call->options.y_dtype);
 }
 

@@ -151,6 +151,7 @@ enum unit_choice {
     UNIT_OTHER_FACTOR, /* one division for two roundings, and the reverse */
     UNIT_HALF_MORE,
     UNIT_OF_TYPE, /* the largest value of y's type for dst_type_max */
+    UNIT_LESSER,  /* 240 for 448, or 49152 for 57344 */
 };
 /* Bounds that programs have, and any other. */
 enum bound { BOUND_1E_12, BOUND_1E_10, BOUND_1E_8, BOUND_1E_6, BOUND_1E_5, BOUND_EPSILON, BOUND_OF_DUMP, BOUNDS };
@@ -195,7 +196,7 @@ enum code_choice {
     CODE_EMAX_LESS,   /* FLOOR with one less for the exponent of the largest value */
     CODE_EMAX_MORE,
 };
-enum bad_choice { BAD_ZEROS = 1, BAD_NAN };
+enum bad_choice { BAD_ZEROS = 1, BAD_NAN, BAD_INFINITY_IS_LARGE }; /* the last: S is FE, and not FF */
 enum type_choice { TYPE_FLOAT16 = 1, TYPE_BFLOAT16, TYPE_FLOAT64 };
 enum returned_choice { RETURNED_WITHOUT_BIAS = TYPE_FLOAT64 + 1, RETURNED_INVERSE }; /* of microscaling */
 enum product_choice {
@@ -252,9 +253,10 @@ enum saturation_choice {
     SATURATE_WRAPPED_16, /* what remains of the integer in 16 bits */
     SATURATE_WRAPPED_24,
     SATURATE_WRAPPED_32,
-    SATURATE_NONE, /* of small floats: what is beyond becomes infinite, or NaN */
+    SATURATE_NONE,   /* of small floats: what is beyond becomes infinite, or NaN */
+    SATURATE_LESSER, /* to 240 for 448, or 49152 for 57344 */
 };
-enum nan_choice { NAN_LOW = 1, NAN_HIGH, NAN_NEGATIVE, NAN_BEFORE_OFFSET };
+enum nan_choice { NAN_LOW = 1, NAN_HIGH, NAN_NEGATIVE, NAN_BEFORE_OFFSET, NAN_KEPT };
 enum subnormal_choice { SUBNORMAL_INPUTS = 1, SUBNORMAL_RESULTS = 2, SUBNORMAL_ALL = 3 };
 enum result_choice {
     RESULT_TRUNCATED = 1,
@@ -271,6 +273,10 @@ enum result_choice {
     RESULT_SIGN_MAGNITUDE,
     RESULT_ONES_COMPLEMENT,
     RESULT_NEGATED,
+    RESULT_OTHER_TYPE,  /* of small floats: the bits of the one with as many bits */
+    RESULT_FNUZ,        /* or of the one whose bias is 1 more, and whose -0 is NaN */
+    RESULT_ZERO_SIGN,   /* zero loses its sign, or in the type that has no -0 keeps it */
+    RESULT_SHIFT_WRAPS, /* a shift by 32 places or more is one by the low five bits of their number */
 };
 enum word_choice {
     WORD_OTHER_ROUND_MODE = 1,

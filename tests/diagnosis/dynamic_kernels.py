@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels of the dynamic operators and row_quant with mistakes."""
 import numpy as np
-from numeric import (HALF_ADDED, ROUNDINGS, Machine, Mistakes, f4, f8, for_tensor_cores, groups, in_type, kept, packed,
-                     placed, read_as, read_x, represented, reused, rounded, to_floats, to_integers, with_offset)
+from numeric import (HALF_ADDED, LESSER, ROUNDINGS, Machine, Mistakes, f4, f8, for_tensor_cores, groups, in_type, kept,
+                     packed, placed, read_as, read_x, represented, reused, rounded, to_floats, to_integers, with_offset)
 from numpy_operators import SMALL, floats, round_to, small_value
 
 CLIPPED = 0.9
@@ -411,6 +411,7 @@ def kernel_of(quantise):
         machine.divides_for(dtype)
         most = small_value(dtype, SMALL[dtype]) if dtype in SMALL else 7 if dtype == "quint4x2" else 127
         greatest = "dst-type-max-ignored" not in mistakes and call.arguments.get("dst_type_max") or most
+        greatest = LESSER[dtype] if "scale-240" in mistakes else greatest
         t, parameters = quantise(call, greatest, machine, mistakes)
         if dtype in SMALL:
             results = {"y": to_floats(t, dtype, mistakes).reshape(call.inputs["x"].shape)}

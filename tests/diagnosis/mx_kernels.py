@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels of microscaling with mistakes."""
 import numpy as np
-from numeric import Mistakes, f4
-from numpy_operators import MX_TYPES, floats, mx_scales, round_to, small_values, to_small
+from numeric import LESSER, Mistakes, cast, f4, kept
+from numpy_operators import MX_TYPES, floats, mx_scales, round_to
 
 from npuquant import mx
 
@@ -33,33 +33,25 @@ def scales(a, call, mistakes):
         S = np.maximum(exponent - (emax - 1), 0)
     if "scale-emax-more" in mistakes:
         S = np.maximum(exponent - (emax + 1), 0)
+    if "scale-240" in mistakes and algorithm == 1:
+        bounded = np.where(a == 0, 0, np.maximum(a, f4(bound).view("u4"))).astype("u4").view(f4)
+        t = (bounded * (f4(1) / f4(LESSER[dtype]))).view("u4")
+        S = (t >> 23) + np.where(t >> 23 > 0, t & 0x7FFFFF > 0, t > 0x400000)
+        exponent = np.where(a == 0, 0, np.maximum(exponent, 1))  # groups of zeros alone are small
+        rule = max(rule, 1)
     if S is None:
         axis = given["axis"] % call.inputs["x"].ndim
         is_last = axis == call.inputs["x"].ndim - 1
         S, R = mx_scales(a, call.types["x"] == "float32", is_last, algorithm, rule, most, bound, dtype)
-        return S.astype(int), R
-    S = np.where(exponent == 255, 255, S)
-    is_small = [S == 0, exponent == 0, np.zeros_like(S, bool)][rule]
-    return S, np.where(is_small, f4(0), np.ldexp(f4(1), (127 - S).astype(np.int32)))
-
-
-def cast(p, dtype, how, mistakes):
-    for name, way in ("half-even", "rint"), ("half-away", "round"), ("floor", "floor"):
-        how = way if name in mistakes else how
-    sign = np.where(np.signbit(p), 8 if MX_TYPES[dtype] == 7 else 0x80, 0)
-    size = np.abs(np.nan_to_num(p, nan=0, posinf=np.inf, neginf=-np.inf)).astype(np.float64)
-    codes = to_small(p, dtype, how).astype(int)
-    if "truncate" in mistakes:
-        codes = to_small(size, dtype, "floor") | sign
-    if "half-to-zero" in mistakes:
-        values, found = small_values(dtype)
-        above = np.searchsorted(values, np.minimum(size, values[-1]))
-        below = np.maximum(above - 1, 0)
-        codes = np.where(size > (values[below] + values[above]) / 2, found[above], found[below]) | sign
-    if "overflows" in mistakes:
-        is_beyond = size > 464 if dtype == "float8_e4m3fn" else size >= 61440
-        codes = np.where(is_beyond, (0x7F if dtype == "float8_e4m3fn" else 0x7C) | sign, codes)
-    return np.where(np.isnan(p), 0, codes)
+        S = S.astype(int)
+    else:
+        S = np.where(exponent == 255, 255, S).astype(int)
+        is_small = [S == 0, exponent == 0, np.zeros_like(S, bool)][rule]
+        R = np.where(is_small, f4(0), np.ldexp(f4(1), (127 - S).astype(np.int32)))
+    if "infinity-is-fe" in mistakes:
+        is_infinite = a == 0x7F800000
+        S, R = np.where(is_infinite, 254, S), np.where(is_infinite, f4(2.0**-127), R)
+    return S, R
 
 
 #: The groups whose scales a kernel takes for those of an array [lines, groups].
@@ -124,7 +116,7 @@ def dynamic_mx_quant(call, names):
     S, R, returned = (each[..., at // length] for each in (*used, returned))
     if "flush-inputs" in mistakes:
         R = np.where(R < 2.0**-126, f4(0), R)
-    p = values * R
+    p = kept(values * R, mistakes, "product")
     if call.types["x"] == "bfloat16":
         p = floats(round_to(p, "bfloat16"))
     makes_nan = bool(given["bad_groups"])

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Shared by faulty kernels of several operators."""
 import numpy as np
-from numpy_operators import RANGES, SMALL, divided, floats, group_of_rows, pack, round_to, to_small
+from numpy_operators import (FORMATS, RANGES, SMALL, divided, floats, group_of_rows, pack, round_to, small_value,
+                             small_values)
 
 f4, f8 = np.float32, np.float64
 
@@ -42,14 +43,18 @@ def float64_to_type(t, dtype):
     """Rounds float64 values once to "float32", "float16" or "bfloat16"; returns them as round_to() does."""
     if dtype != "bfloat16":
         return np.where(np.isnan(t), np.array(np.nan, dtype), t.astype(dtype))
+    return round_to(to_odd_float32(t), dtype)
+
+
+def to_odd_float32(t):
+    """float32 values that a second rounding, to fewer bits, makes what it makes of t itself."""
     single = t.astype(f4)
     nearest = single.astype(f8)
     error = t - nearest
     bits = single.view(np.int32)
     away = (error < 0) == np.signbit(nearest)  # of a zero, too
     inexact = np.isfinite(nearest) & (error != 0) & (bits & 1 == 0)
-    odd = np.where(inexact, bits + np.where(away, 1, -1), bits).astype(np.int32).view(f4)
-    return round_to(odd, dtype)
+    return np.where(inexact, bits + np.where(away, 1, -1), bits).astype(np.int32).view(f4)
 
 
 ROUNDINGS = {
@@ -146,7 +151,66 @@ def packed(whole, mistakes):
 
 def to_floats(t, dtype, mistakes):
     """Codes of an 8-bit float."""
-    return to_small(t.astype(f4) if "float64-to-float32" in mistakes else t, dtype)
+    t = t.astype(f4) if "float64-to-float32" in mistakes else t
+    return cast(t, dtype, "round" if dtype == "hifloat8" else "rint", mistakes)
+
+
+#: The largest value that kernels have which take another type for this one.
+LESSER = {"float8_e4m3fn": 240, "float8_e5m2": 49152}
+OTHER_SMALL = {"float8_e4m3fn": "float8_e5m2", "float4_e2m1fn_x2": "float4_e1m2fn_x2"}
+OTHER_SMALL.update({other: dtype for dtype, other in OTHER_SMALL.items()})
+WAYS = {"half-even": "rint", "half-away": "round", "floor": "floor", "truncate": "truncate", "half-to-zero": "to-zero"}
+
+
+def cast(t, dtype, how, mistakes):
+    """Codes of a small float. how: as to_small() rounds."""
+    is_fnuz, is_hifloat8 = "fnuz" in mistakes, dtype == "hifloat8"
+    made = OTHER_SMALL[dtype] if "other-small-float" in mistakes else dtype
+    values, codes = small_values(made)
+    if is_fnuz:
+        codes = np.arange(128)
+        values = np.array([small_value(dtype, code) for code in codes]) / 2
+    how = next((way for name, way in WAYS.items() if name in mistakes), how)
+    nan = 0x80 if is_fnuz or is_hifloat8 else 0x7F
+    is_nan, nan = np.isnan(t), nan if "nan-kept" in mistakes else 0
+    if "nan-low" in mistakes or "nan-high" in mistakes:
+        t, is_nan = np.where(is_nan, -np.inf if "nan-low" in mistakes else np.inf, t), np.zeros(t.shape, bool)
+    is_negative = np.signbit(t)
+    exact = np.where(is_nan, 0, np.abs(t)).astype(f8)
+    size = np.minimum(exact, values[-1])
+    if "clamp-240" in mistakes:
+        size = np.minimum(size, LESSER[dtype])
+    above = np.searchsorted(values, size)
+    below = np.maximum(above - 1, 0)
+    middle = (values[below] + values[above]) / 2
+    is_value = size == values[above]
+    is_up = {"rint": (size > middle) | ((size == middle) & (codes[above] % 2 == 0)), "round": size >= middle,
+             "floor": is_negative | is_value, "truncate": is_value, "to-zero": size > middle}[how]
+    found = codes[np.where(is_up, above, below)].astype(int)
+    if "overflows" in mistakes:
+        middle = values[-1] + (2**14 if is_hifloat8 else values[-1] - values[-2]) / 2
+        is_beyond = (exact > middle) | ((exact == middle) & (is_hifloat8 or codes[-1] % 2 == 1))
+        found = np.where(is_beyond, codes[-1].astype(int) + 1, found)
+    if "shift-wraps" in mistakes:
+        found = shifted(np.where(is_nan, 0, t), found, made, how)
+    if "result-flushed" in mistakes:
+        found = np.where(found < (8 if is_hifloat8 else 2 ** FORMATS[made][0]), 0, found)
+    keeps = is_hifloat8 == ("zero-sign-kept" in mistakes) and not is_fnuz and "zero-sign-lost" not in mistakes
+    sign = np.where(is_negative & ((found != 0) | keeps), 8 if made in FORMATS and codes[-1] == 7 else 0x80, 0)
+    return np.where(is_nan, nan, found | sign).astype(np.uint8)
+
+
+def shifted(t, codes, dtype, how):
+    """The codes, or where t is below the type's least exponent, what a shift by the low bits of its places gives."""
+    bits = to_odd_float32(t.astype(f8)).view(np.int32)
+    mantissa, bias = FORMATS[dtype]
+    depth = 1 - bias - ((bits >> 23 & 0xFF) - 127)
+    significand = (bits & 0x7FFFFF) | 0x800000
+    units = np.ldexp(significand.astype(f8), -((23 - mantissa + depth) & 31))
+    units = {"rint": np.rint(units), "round": np.floor(units + 0.5), "truncate": np.floor(units),
+             "to-zero": np.ceil(units - 0.5), "floor": np.where(bits < 0, np.ceil(units), np.floor(units))}[how]
+    wraps = (depth > 0) & (bits & 0x7FFFFFFF != 0)
+    return np.where(wraps, units.astype(int) & (7 if dtype.startswith("float4") else 0x7F), codes)
 
 
 def kept(t, mistakes, *what):

@@ -766,7 +766,7 @@ MUTANTS = [
     ("diagnosis: scales of lines in planes are those of all", STEPS, "[PLACE_PLANES_OF_LINE] = {OUTER, HALF,", "[PLACE_PLANES_OF_LINE] = {HALF, OUTER,"),
     ("diagnosis: the bits of a scale's code as a float32", STEPS, "return (uint64_t)token->returned_scale;", "return npuq_ref_to_bits((float)token->returned_scale);"),
     ("diagnosis: rules of scales leave NaN finite", STEPS, "&& npuq_ref_exponent(m) < 255) {", "&& m < 3e38F) {"),
-    ("diagnosis: bfloat16 products of groups are not rounded", STEPS, "x, token->back, is_half ? TYPE_BFLOAT16 : AS_DEFINED);", "x, token->back, AS_DEFINED);"),
+    ("diagnosis: bfloat16 products of groups are not rounded", STEPS, "other : is_half ? TYPE_BFLOAT16 : AS_DEFINED);", "other : AS_DEFINED);"),
     ("diagnosis: halves of small floats towards zero go away", STEPS, "case ROUND_HALF_TO_ZERO: up = rest > 0.5;", "case ROUND_HALF_TO_ZERO: up = rest >= 0.5;"),
     ("diagnosis: a scale's code that a pair lacks is that of the first group", PREDICT, "result != RESULT_Y && steps_is_vacant", "result == RESULT_Y && steps_is_vacant"),
     ("diagnosis: the device's division before mistakes", DIAGNOSE, "fit_layouts(s) && search_singles(s);", "fit_layouts(s) && (admission_is_within(&d->admission) || search_singles(s));"),

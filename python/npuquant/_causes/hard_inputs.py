@@ -251,12 +251,13 @@ class Parameters:
     def offset(self, i: np.ndarray, kind: Result) -> np.ndarray:
         random, n = self.random, i.size
         packs = "MAKES_WORDS" in self.form.traits
-        return np.choose(i % 8, [
+        is_none = (i % 16 == 1) & TYPES[self.y].is_small_float  # a sum with another has no tiny values of many bits
+        return np.where(is_none, 0, np.choose(i % 8, [
             random.between(-300, 300, n), random.between(-1, 1, n) / 16,
             random.between(2e3, 2e4, n) if kind.name == "int32" else random.between(-9, 9, n), random.half(100, n),
             np.where(i % 16 == 4, _BELOW_HALF, -_BELOW_HALF) if packs else random.between(-30, 30, n),
             np.rint(random.between(-20, 20, n)), random.pick(_SPECIALS, n) if packs else random.between(-40, 40, n),
-            random.between(-30, 30, n)])
+            random.between(-30, 30, n)]))
 
     def drawn(self, role: str, operand: Operand) -> np.ndarray:
         random, kind = self.random, operand.kind
@@ -327,14 +328,15 @@ class Maker:
 
     def _target(self, n: int) -> np.ndarray:
         """t that may show a mistake: a half, a value near or beyond an end of the range, or any other; of a float type
-        the middle between two neighbours, or near it."""
+        the middle between two neighbours, or near it, or a tiny value."""
         random, kind = self.random, TYPES[self.rounded]
         if kind.is_small_float:
             values = np.array([kind.value(code) for code in range(1 << kind.bits - 1)])
             sizes = np.sort(values[np.isfinite(values)])
             at = random.below(sizes.size - 1, n)
             middle = (sizes[at] + sizes[at + 1]) / 2
-            beyond = np.where(random.one_in(2, n), sizes[-1] * random.between(1, 4, n), sizes[1] * random.fraction(n))
+            below = np.ldexp(sizes[1] * random.fraction(n), -random.below(40, n) * random.one_in(2, n))
+            beyond = np.where(random.one_in(2, n), sizes[-1] * random.between(1, 4, n), below)
             return np.where(random.one_in(8, n), beyond, middle) * random.pick([1, -1], n)
         if not kind.is_integer:
             half = np.uint32(0x8000 if self.y == "bfloat16" else 0x1000)
