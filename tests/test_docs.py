@@ -31,7 +31,7 @@ BUILD = os.path.abspath(os.environ.get("NPUQ_BUILD") or os.path.join(SOURCE, "bu
 DOCS = os.path.join(SOURCE, "docs")
 OPERATORS = sorted(name[: -len(".md")] for name in os.listdir(os.path.join(DOCS, "operators")))
 OPERATOR_PAGES = [f"operators/{name}.md" for name in OPERATORS]
-PAGES = OPERATOR_PAGES + ["diagnose.md", "hypotheses.md", "scales-by-groups.md", "tool.md"]
+PAGES = OPERATOR_PAGES + ["diagnose.md", "hypotheses.md", "is-my-mx-kernel-right.md", "scales-by-groups.md", "tool.md"]
 TORCH_PAGES = ["torch.md", "mixture-of-experts.md"]
 # The page with the errors of a function. A step has the operator's errors, except steps that make parameters.
 ERRORS = {

@@ -47,7 +47,8 @@ def python(code, *arguments, **environment):
     )
 
 
-@pytest.mark.parametrize("name", ["python.md", "diagnose.md", "microscaling.md", "row-quant.md", "scales-by-groups.md"])
+@pytest.mark.parametrize("name", ["python.md", "diagnose.md", "is-my-mx-kernel-right.md", "microscaling.md", "row-quant.md",
+                                  "scales-by-groups.md"])
 def test_examples_of_the_guides(name):
     done = doctest.testfile(str(GUIDES / name), module_relative=False,
                             optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)

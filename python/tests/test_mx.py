@@ -219,6 +219,36 @@ def test_page():
     assert table.split("\n\n")[2].splitlines() == [f"- {letter} {text}" for text, letter in letters.items()]
 
 
+def test_options_of_the_command():
+    """The page for kernels has them, for each convention to 8 and to 4 bits, or the mistake that diagnose() names."""
+    rows = {}
+    for row in mx.CONVENTIONS:
+        words = " ".join(f"--{name.replace('_', '-')} {f'{value:g}' if name == 'dst_type_max' else value}"
+                         for name, value in (row.options or {}).items())
+        for column in {int("float4" in dtype) for dtype in row.types}:
+            cells = rows.setdefault(row.name, [row.owned, "", ""])
+            cells[1 + column] = cells[1 + column] or f"`{words or row.mistake}`"
+    page = test_docs.read(test_docs.DOCS, "is-my-mx-kernel-right.md")
+    table = page[page.index("| convention |"):].split("\n\n")[0].splitlines()
+    assert table[2:] == [f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in rows.values()]
+
+
+@pytest.mark.parametrize("dtype", ["mxfp8", "mxfp8_e5m2", "mxfp4"])
+def test_right_kernels_without_options(dtype):
+    """With the options of FLOOR the diagnosis names what is in the table, and nothing besides."""
+    given = mx.options("FLOOR", dtype)
+    hard = npuquant.hard_inputs("dynamic_mx_quant", (64, 256), **given)
+    groups = hard.inputs["input"].reshape(64, 8, 32)
+    for row in mx.CONVENTIONS:
+        if row.options is None and given["dst_type"] in row.types and row.mistake[:6] == "scale-":
+            scales = row.codes(np.abs(groups).max(axis=-1), dtype)
+            with np.errstate(all="ignore"):
+                codes = mx.encode(groups * np.ldexp(f4(1), 127 - scales.astype(int))[..., None], dtype)
+            codes[scales == 255] = 0 if dtype == "mxfp4" else 0x7F
+            found = npuquant.diagnose((codes.reshape(64, -1), scales), "dynamic_mx_quant", **hard.call)
+            assert (found.verdict, found.findings[0].name) == ("explained", row.mistake)
+
+
 @pytest.mark.parametrize("dtype", ["mxfp8", "mxfp8_e5m2", "mxfp4"])
 def test_quantize(dtype):
     """One scale for each group, along any axis, and values that are near."""
