@@ -208,7 +208,7 @@ enum {
     {                                                                                                                  \
         "scale-" name, how_common, MICROSCALES, y, NO_NEEDS, DOES(STEP_CODE, CODE_##rule), what, OTHER_RULE            \
     }
-#define OTHER_RULE "Find S as scale_alg says, or compare with a convention that has this rule."
+#define OTHER_RULE "Find S as scale_alg says, or compare with the convention, if one is named."
 #define SMALL_GROUPS(name, rule, what)                                                                                 \
     {                                                                                                                  \
         "small-groups-" name, USUAL, MICROSCALES, Y_ANY, NEEDS(wide_x), DOES(STEP_SMALL_GROUPS, 1 + (int)rule), what,  \

@@ -58,6 +58,8 @@ def make_hard_inputs(given: argparse.Namespace) -> int:
     inputs = {names[python_name]: Tensor(array, given.type.get(names[python_name]) or NAMES[array.dtype])
               for python_name, array in hard.inputs.items()}
     folder = given.output
+    operator = options.operator_of(given.command)
+    types = [given.dtype, *[result.types[0] for result in (operator.results if operator else ())[1:]]]
     manifest = {
         "npuquant": npuquant.__version__,
         "operator": given.command,
@@ -65,8 +67,7 @@ def make_hard_inputs(given: argparse.Namespace) -> int:
         "arguments": {name.replace("-", "_"): value for name, value in settings.items()},
         "inputs": {name.replace("-", "_"): _entry(name.replace("-", "_"), tensor.array, tensor.dtype)
                    for name, tensor in inputs.items()},
-        "outputs": {name: _entry(name, array, given.dtype if name == "y" else "float32")
-                    for name, array in zip(RESULTS, results)},
+        "outputs": {name: _entry(name, array, dtype) for name, array, dtype in zip(RESULTS, results, types)},
         "diagnose": _diagnose_command(given, inputs, settings, RESULTS[:len(results)]),
         "mistakes": [mistake._asdict() for mistake in hard.mistakes],
     }

@@ -433,6 +433,13 @@ def test_a_folder_in_place_of_a_file(name, words, refused):
     assert pathlib.Path("hard/x.npy").read_text() == "before"
 
 
+def test_manifest_of_microscaling(run):
+    run("hard-inputs", "dynamic-mx-quant", "--shape", "16,64", "-o", "hard")
+    outputs = json.loads(pathlib.Path("hard/manifest.json").read_text())["outputs"]
+    assert outputs == {"y": {"file": "y.npy", "dtype": "float4_e2m1fn_x2", "shape": [16, 32]},
+                       "scale": {"file": "scale.npy", "dtype": "float8_e8m0fnu", "shape": [16, 1, 2]}}
+
+
 def test_forms_of_microscales(run, refused):
     """One scale for each group is taken, also by the command. What else others have for scales is named."""
     x = np.random.default_rng(7).normal(size=(8, 96)).astype(f4)

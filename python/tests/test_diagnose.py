@@ -994,6 +994,19 @@ def test_owners_of_conventions():
         assert f", as {who}" in found.findings[0].hypotheses[0].what and "conventions" not in found.to_dict()
 
 
+def test_all_of_another_convention():
+    """Where a convention differs in more than a pair of mistakes explains, it is the verdict."""
+    hard = npuquant.hard_inputs("dynamic_mx_quant", (64, 256), **npuquant.mx.options("RCEIL", "mxfp8"))
+    floor = npuquant.mx.quantize(hard.inputs["input"], "mxfp8")
+    found = npuquant.diagnose(floor, "dynamic_mx_quant", **hard.call)
+    assert (found.verdict, found.findings[0].name) == ("explained", "convention")
+    assert found.to_dict()["conventions"] == [
+        {"name": "FLOOR", "libraries": "OCP's MX 1.0, torchao", "options": {"scale_alg": 0, "small_groups": 2, "bad_groups": 1}}]
+    floor[0][5, 7] ^= 1
+    found = npuquant.diagnose(floor, "dynamic_mx_quant", **hard.call)
+    assert found.verdict in ("none", "partly") and "conventions" not in found.to_dict()
+
+
 def test_what_is_left_of_microscaling():
     """Values in the place of codes, and where codes of scales differ that nothing explains."""
     x = np.random.default_rng(6).normal(size=(8, 128)).astype(f4)

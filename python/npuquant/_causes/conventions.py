@@ -10,7 +10,7 @@ import numpy as np
 from npuquant_facts.operators import extents
 
 from ..mx import CONVENTIONS, Convention, encode, in_pairs
-from .remainder import Call
+from .remainder import Call, Word
 from .reports import Facts
 
 
@@ -46,6 +46,12 @@ def add(facts: Facts, call: Call, actual: Sequence[Optional[np.ndarray]]) -> Fac
     findings = [{**finding, "hypotheses": [named(each, call.dtype) for each in finding["hypotheses"]]}
                 for finding in facts["findings"]]
     return {**facts, "findings": findings, "conventions": _fitting(call, actual)}
+
+
+def words(facts: Facts) -> List[Word]:
+    """For a kernel that has all that a convention has, where that takes several mistakes."""
+    text = "The bits are those of another convention."
+    return [Word("convention", text, True, 0)] if facts.get("conventions") else []
 
 
 # ---- the forms of scales ----

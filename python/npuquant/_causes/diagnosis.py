@@ -379,14 +379,14 @@ def diagnose(actual: Union[TensorLike, Sequence[Optional[TensorLike]]], operator
         arguments = {**dict(zip(inspect.signature(function).parameters, kept.arguments[:-2])),
                      "dtype": facts["results"][0]["dtype"]}
     call = remainder.Call(function, arguments, ours, kept.result.name, OPERATORS[facts["operator"]])
-    facts = _conclude(facts, call, arrays)
-    return Diagnosis(conventions.add(facts, call, arrays) if call.operator.name == "dynamic_mx_quant" else facts)
+    facts = conventions.add(facts, call, arrays) if call.operator.name == "dynamic_mx_quant" else facts
+    return Diagnosis(_conclude(facts, call, arrays))
 
 
 def _conclude(facts: Mapping[str, Any], call: remainder.Call,
               actual: Sequence[Optional[np.ndarray]]) -> Mapping[str, Any]:
     """With words for what the dump holds. Words for all that differs are better than a finding that leaves a part."""
-    words = elsewhere.words(call, actual) if facts["verdict"] in ("none", "partly") else []
+    words = ([*elsewhere.words(call, actual), *conventions.words(facts)] if facts["verdict"] in ("none", "partly") else [])
     if words and facts["verdict"] == "partly":
         found = _conclude({**facts, "verdict": "none", "element": {**facts["element"], "hypothesis": None},
                            "remainder": {**facts["remainder"], "expected": (None,) * 3}}, call, actual)

@@ -680,6 +680,7 @@ def describe(facts: Facts, call: Call, actual: Sequence[Any], others: Sequence[W
 _ADVICE = {
     "groups-elsewhere": "Check how the ends of groups are read, and which scales each group is given.",
     "row-": "Check where each row begins and ends, and when its parameters are loaded.",
+    "convention": "Compare with that convention, or check the options that the kernel has.",
     "clamped": "Check the bounds to which the kernel clamps, and whether it clamps twice.",
     "constant": "Something else wrote there, or nothing did: compare the places with the kernel's blocks.",
     "elsewhere": "Check how rows and columns are numbered where results are stored.",
