@@ -1337,8 +1337,9 @@ static bool changes_groups(const struct variant *variant, const struct call *cal
         (mx->scale_algorithm == 2 && (mx->dst_type_max == 0 || mx->dst_type_max == 6 || mx->dst_type_max == 7));
     const bool is_rceil =
         mx->scale_algorithm == 1 || (mx->scale_algorithm == 2 && (mx->dst_type_max == 0 || mx->dst_type_max == 6));
-    /* scale_alg 2 rounds a float32 along another axis than the last. */
-    const bool rounds_to_bfloat16 = mx->scale_algorithm == 2 && by_exponent && call_axis(call) != call->ndim - 1;
+    /* scale_alg 2 rounds what it does not truncate, and then a product is rounded where x would be. */
+    const bool is_truncated = call->operands[OPERAND_X].dtype == NPUQ_FLOAT32 && call_axis(call) == call->ndim - 1;
+    const bool rounds_to_bfloat16 = mx->scale_algorithm == 2 && by_exponent && !is_truncated;
     const int small = choice[STEP_SMALL_GROUPS] - 1;
     /* Otherwise groups of zeros alone are small. Of float4_e1m2 S is 0 just where the exponent field is. */
     const bool is_same_rule = small == (int)mx->small_groups || !by_exponent ||
@@ -1347,7 +1348,7 @@ static bool changes_groups(const struct variant *variant, const struct call *cal
 
     return (choice[STEP_TOKEN] == AS_DEFINED || is_other_place(call, choice[STEP_TOKEN])) &&
            (choice[STEP_RETURNED_TOKEN] == AS_DEFINED || is_other_place(call, choice[STEP_RETURNED_TOKEN])) &&
-           !(choice[STEP_PRECISION] == TYPE_BFLOAT16 && rounds_to_bfloat16) &&
+           !((choice[STEP_PRECISION] == TYPE_BFLOAT16 || choice[STEP_INPUT] == INPUT_BFLOAT16) && rounds_to_bfloat16) &&
            !(choice[STEP_CODE] == CODE_FLOOR && mx->scale_algorithm == 0) &&
            !(choice[STEP_CODE] == CODE_RCEIL && is_rceil) &&
            !(choice[STEP_CODE] == CODE_HALF_DOWN && mx->scale_algorithm == 2 && mx->dst_type_max == 7) &&

@@ -143,6 +143,7 @@ def dynamic_mx_quant_forms():
         yield dict(shape=(64, 200), dtypes={"x": x}, dtype=y, block_size=64)
     yield dict(shape=(64, 160), dtypes={"x": "bfloat16"}, dtype="float4_e1m2fn_x2", round_mode="floor")
     yield dict(shape=(256, 256), dtypes={"x": "bfloat16"})  # scales in tiles
+    yield dict(shape=(128, 64), dtypes={"x": "float32"}, dtype="float4_e2m1fn_x2", scale_alg=2, axis=0)  # rounds a
 
 
 def row_quant_forms():
