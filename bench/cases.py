@@ -37,6 +37,7 @@ _MX = {"e4m3fn": FLOATS, "e5m2": FLOATS}
 _MULTIPLIED = {**_QUANTISED, **_SMALL}
 _DIVIDED = {"i8": FLOATS, "u8": FLOATS, "i32": FLOATS, **_SMALL}
 _FROM_WEIGHTS = {y: ("i8", "i4") for y in FLOATS}
+_FROM_MX = {y: tuple(_MX) for y in FLOATS}
 _FROM_SUMS = {y: ("i32",) for y in FLOATS}
 _CHANNEL, _BOTH, _SMOOTH = ("channel",), ("uniform", "channel"), ("plain", "smooth")
 _SUM = {"multiplications": 1, "additions": 1}
@@ -58,6 +59,7 @@ KINDS = [
     Kind("dynamic_block_quant/block128", ("plain",), _QUANTISED, 0, (), _PRODUCT, {}),
     Kind("dynamic_block_quant_float8/block128", ("plain",), _SMALL, 0, (), {"multiplications": 3}, {}),
     Kind("dynamic_mx_quant/block32", ("plain",), _MX, 0, (), _PRODUCT, {}),
+    Kind("anti_mx_quant/block32", ("channel",), _FROM_MX, 1, (), _PRODUCT, {}),
     Kind("anti_quant/mul", _BOTH, _FROM_WEIGHTS, 0.0493, ("f32", 3), _SUM, {"loads": 2}),
     Kind("dequant/weight", _BOTH, _FROM_SUMS, 1e-6, (), _PRODUCT, {"loads": 1}),
     Kind("dequant/token", _CHANNEL, _FROM_SUMS, 1e-4, (), _PRODUCTS, {"loads": 1}, 0.01),

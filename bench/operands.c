@@ -29,6 +29,10 @@ static void store(void *data, npuq_dtype dtype, size_t i, float value)
         ((int32_t *)data)[i] = (int32_t)value;
     } else if (dtype == NPUQ_INT8) {
         ((int8_t *)data)[i] = (int8_t)value;
+    } else if (dtype == NPUQ_FLOAT8_E8M0) {
+        ((uint8_t *)data)[i] = (uint8_t)(119 + (int)(8 * value)); /* 1 and its neighbours */
+    } else if (npuq_dtype_size(dtype) == 1) {
+        npuq_ref_store(data, (npuq_ref_dtype)dtype, i, value);
     } else {
         npuq_ref_store_float(data, (npuq_ref_dtype)dtype, i, value);
     }
@@ -203,18 +207,17 @@ static void make_words(struct operands *o)
 }
 
 /* What is made for each role. */
+#define TYPE_OF_SCALES(SHAPE) ((SHAPE) == NPUQ_SHAPE_OF_PAIRS ? NPUQ_FLOAT8_E8M0 : NPUQ_FLOAT32)
 #define MAKE_X(SHAPE)         o->x = allocate_tensor(o, c->x_dtype, SHAPE);
-#define MAKE_SCALE(SHAPE)     make_input(o, &o->scale, NPUQ_FLOAT32, SHAPE, c->scale, c->scale / 8);
+#define MAKE_SCALE(SHAPE)     make_input(o, &o->scale, TYPE_OF_SCALES(SHAPE), SHAPE, c->scale, c->scale / 8);
 #define MAKE_OFFSET(SHAPE)    make_input(o, &o->offset, c->offset_dtype, SHAPE, c->offset, 0.0F);
 #define MAKE_SMOOTH(SHAPE)    make_input(o, &o->scale, c->x_dtype, SHAPE, c->scale, c->scale / 8);
 #define MAKE_GROUPS(SHAPE)    make_groups(o, SHAPE);
 #define MAKE_ROW_SCALE(SHAPE) make_input(o, &o->activation_scale, NPUQ_FLOAT32, SHAPE, c->row_scale, c->row_scale / 2);
 #define MAKE_BIAS(SHAPE)      MAKE_OFFSET(SHAPE)
 #define RESULT_Y(SHAPE)       make_result(o, &o->y, &o->expected, c->y_dtype, SHAPE);
-#define RESULT_SCALE(SHAPE)                                                                                            \
-    make_result(o, &o->scale_out, &o->expected_scale, SHAPE == NPUQ_SHAPE_OF_PAIRS ? NPUQ_FLOAT8_E8M0 : NPUQ_FLOAT32,  \
-                SHAPE);
-#define RESULT_OFFSET(SHAPE) make_result(o, &o->offset_out, &o->expected_offset, NPUQ_FLOAT32, SHAPE);
+#define RESULT_SCALE(SHAPE)   make_result(o, &o->scale_out, &o->expected_scale, TYPE_OF_SCALES(SHAPE), SHAPE);
+#define RESULT_OFFSET(SHAPE)  make_result(o, &o->offset_out, &o->expected_offset, NPUQ_FLOAT32, SHAPE);
 
 #define MAKE_INPUT(name, NAME, ROLE, TYPES, SHAPE, ...)  MAKE_##ROLE(NPUQ_SHAPE_##SHAPE)
 #define MAKE_RESULT(name, NAME, ROLE, TYPES, SHAPE, ...) RESULT_##ROLE(NPUQ_SHAPE_##SHAPE)

@@ -120,6 +120,10 @@ static void set_channels(struct call *call)
 
 size_t call_channel(const struct call *call, size_t i)
 {
+    if (call->op & READS_GROUPS) {
+        const struct lines lines = call_lines(call, call_axis(call), call->token_length);
+        return call_group_with(&lines, i);
+    }
     const size_t group = call->group_rows > 0 ? i / call->columns / call->group_rows : 0;
 
     return call->group_rows > 0 ? group * call->columns + i % call->columns : i / call->inner % call->channels;
@@ -281,10 +285,10 @@ static void set_tokens(struct call *call)
     call->token_rows = options->row_block == 0                            ? 1
                        : (uint64_t)options->row_block < call->matrix_rows ? (size_t)options->row_block
                                                                           : call->matrix_rows;
-    if (call->op & MICROSCALES) {
+    if (call->op & MX) {
         const struct lines lines = call_lines(call, call_axis(call), options->mx.block);
         call->token_length = options->mx.block;
-        call->tokens = call_groups(&lines);
+        call->tokens = call->op & MICROSCALES ? call_groups(&lines) : 0;
     } else if (call->op & FINDS_SCALES && options->block == 0) {
         call->tokens = options->per_tensor ? 1 : call->rows;
         call->token_length = options->per_tensor ? call->count : call->columns;
@@ -300,7 +304,7 @@ static struct call_options options_of(unsigned op, const struct call_options *op
     struct call_options all = *options;
 
     all.rule = op & SCALED_TO_FLOAT8 ? (op & BY_BLOCK ? RULE_FLOAT8_BLOCK : RULE_FLOAT8) : all.rule;
-    if (op & MICROSCALES) {
+    if (op & MX) {
         all.mx.block = all.mx.block > 0 ? all.mx.block : 32;
         all.mx.dst_type_max = all.dst_type_max;
     }

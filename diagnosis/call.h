@@ -81,9 +81,11 @@ enum { EACH_OPERATOR(SETS) EACH_OWN(SETS) };
 #define OPTION_BLOCK(name, NAME, EXECUTOR)  HAS(NAME, OPTIONS, NUMBER_OF_BLOCK)
 #define OPTION_GROUPS(name, NAME, EXECUTOR) HAS(NAME, OPTIONS, NUMBER_OF_BLOCK_SIZE)
 
-/* Microscaling has powers of two as scales, and steps of its own: it is in none of the sets that follow. */
+/* Microscaling has powers of two as scales, and steps of its own: in the sets that follow, only the way back is. */
 enum {
-    MICROSCALES = OPERATORS_WITH(OPTION_GROUPS),
+    MX = OPERATORS_WITH(OPTION_GROUPS),
+    MICROSCALES = MX & OPERATORS_WITH(OUTPUT_SCALE),
+    READS_GROUPS = MX & ~MICROSCALES, /* the way back */
     FROM_FLOATS = OPERATORS_WITH(X_FLOAT32) & ~MICROSCALES,
     FROM_NARROW = OPERATORS_WITH(X_INT8),
     FROM_SUMS = OPERATORS_WITH(X_INT32), /* of products */

@@ -25,7 +25,7 @@ enum {
     AFFINE = FROM_FLOATS & ~SYMMETRIC, /* with an offset */
     DYNAMIC = OPERATORS_WITH(INPUT_SMOOTH),
     IN_GROUPS = OPERATORS_WITH(INPUT_GROUPS),
-    BY_AXIS = OPERATORS_WITH(OPTION_AXIS) & ~MICROSCALES,
+    BY_AXIS = OPERATORS_WITH(OPTION_AXIS) & ~MX,
     BY_RULE = OPERATORS_WITH(OPTION_RULE),
     BY_ROWS = FINDS_SCALES & ~BY_BLOCK,
     BLOCK_TO_INT8 = BY_BLOCK & TO_INT8,
@@ -37,7 +37,8 @@ enum {
     TO_INT4 = OPERATORS_WITH(OUTPUT_INT4),
     TO_FLOAT8 = OPERATORS_WITH(OUTPUT_FLOAT8),
     TO_SMALL = TO_FLOAT8 | MICROSCALES,
-    TO_FLOATS = FROM_NARROW | FROM_SUMS,
+    BY_COLUMNS = FROM_NARROW | FROM_SUMS,
+    TO_FLOATS = BY_COLUMNS | READS_GROUPS,
     ROUNDS = TO_INT8 | MAKES_WORDS,
     SCALED_SUMS = FROM_SUMS & ~READS_WORDS,
     ROW_SCALED = OPERATORS_WITH(INPUT_ROW_SCALE),
@@ -150,7 +151,7 @@ enum {
     }
 #define BY_DIMENSION(number)                                                                                           \
     {                                                                                                                  \
-        "by-dimension-" #number, RARE, BY_AXIS | TO_FLOATS, Y_ANY, NEEDS_2(scales, rows),                              \
+        "by-dimension-" #number, RARE, BY_AXIS | BY_COLUMNS, Y_ANY, NEEDS_2(scales, rows),                             \
             DOES(STEP_SCALE_PLACE, PLACE_OF_DIMENSION + number, STEP_OFFSET_PLACE, PLACE_OF_DIMENSION + number),       \
             "takes scales and offsets by dimension " #number " of x, which they do not belong to",                     \
             "Check the dimension that scales run along: of some operators axis says it, of others it is the last."     \
@@ -221,13 +222,34 @@ enum {
             "A group has block_size elements."                                                                         \
     }
 #define GROUP_PLACES(name, place, what)                                                                                \
-    SCALE_KEPT(name, place, MICROSCALES, groups_of_line, what),                                                        \
+    SCALE_KEPT(name, place, MX, groups_of_line, what),                                                                 \
         RETURNED_AND_RANGE(name, place, MICROSCALES, groups_of_line, what)
-/* Scales that a kernel returns in another order. */
+/* Scales that a kernel returns, or reads, in another order. */
 #define SCALES_STORED(name, place, what)                                                                               \
+    {"scales-" name,  USUAL,           MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_RETURNED_TOKEN, PLACE_##place),         \
+     "returns " what, WHERE_SCALES_LIE},                                                                               \
     {                                                                                                                  \
-        "scales-" name, USUAL, MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_RETURNED_TOKEN, PLACE_##place), what,           \
-            "Group g along the axis has its scale in pair g / 2, at place g % 2, which is the last dimension."         \
+        "scales-" name, USUAL, READS_GROUPS, Y_ANY, NO_NEEDS, DOES(STEP_SCALE_PLACE, PLACE_##place), "reads " what,    \
+            WHERE_SCALES_LIE                                                                                           \
+    }
+#define WHERE_SCALES_LIE                                                                                               \
+    "Group g along the axis has its scale in pair g / 2, at place g % 2, which is the last dimension."
+#define SCALES_OF(length, exponent)                                                                                    \
+    {                                                                                                                  \
+        "groups-of-" length, USUAL, READS_GROUPS, Y_ANY, NO_NEEDS, DOES(STEP_BLOCK, BLOCK_RUNS + (exponent)),          \
+            "takes scales as if groups had " length " elements", "A group has block_size elements."                    \
+    }
+/* What the code of a scale stands for. */
+#define EXPONENT(name, how_common, y, how, what, advice)                                                               \
+    {                                                                                                                  \
+        "scale-" name, how_common, READS_GROUPS, y, NO_NEEDS, DOES(STEP_EXPONENT, EXPONENT_##how), what, advice        \
+    }
+#define UNSIGNED_CODE "S is a uint8: 80 is 2^1."
+#define BIAS_127      "The scale is 2^(S - 127)."
+#define READS_CODES(operand, words, step, type, name)                                                                  \
+    {                                                                                                                  \
+        operand "-read-as-" name, USUAL, READS_GROUPS, Y_ANY, NO_NEEDS, DOES(step, READ_AS + DTYPE_##type),            \
+            "reads " words " as " name, "Check the type of the codes: the bytes do not tell."                          \
     }
 #define OTHER_DEFINITION "Compute as this operator does, or compare with that library: the bits differ."
 #define IN_FLOAT32       "Compute every step in float32; in Python, wrap numbers in numpy.float32."
@@ -381,22 +403,45 @@ const struct hypothesis hypotheses[] = {
     GROUP_PLACES("next-group-but-last", PLACE_NEXT_BUT_LAST, "the next group; the last along the axis keeps its own"),
     GROUP_PLACES("group-before-but-first", PLACE_PREVIOUS_BUT_FIRST,
                  "the group before; the first along the axis keeps its own"),
-    SCALES_STORED("swapped", IN_PAIR, "returns the two scales of each pair in the other order"),
-    SCALES_STORED("in-planes", PLANES, "returns the first scales of all pairs, then the second ones"),
+    SCALES_STORED("swapped", IN_PAIR, "the two scales of each pair in the other order"),
+    SCALES_STORED("in-planes", PLANES, "the first scales of all pairs, then the second ones"),
     SCALES_STORED("in-planes-of-lines", PLANES_OF_LINE,
-                  "returns for each line along the axis the first scales of its pairs, then the second ones"),
-    SCALES_STORED("not-paired", NOT_PAIRED, "returns the scales of groups along the axis one by one, without pairs"),
+                  "for each line along the axis the first scales of its pairs, then the second ones"),
+    SCALES_STORED("not-paired", NOT_PAIRED, "the scales of groups along the axis one by one, without pairs"),
     SCALES_STORED("groups-first", GROUPS_FIRST,
-                  "returns the scales of all first groups, then those of all second ones, and so on"),
-    SCALES_STORED("lines-first", LINES_FIRST, "returns all scales of one line along the axis, then those of the next"),
+                  "the scales of all first groups, then those of all second ones, and so on"),
+    SCALES_STORED("lines-first", LINES_FIRST, "all scales of one line along the axis, then those of the next"),
     SCALES_STORED("in-tiles", IN_TILES,
-                  "returns scales in tiles of 128 rows and 4 groups, as matrix units of other vendors read them"),
+                  "scales in tiles of 128 rows and 4 groups, as matrix units of other vendors read them"),
     SCALES_STORED("without-padding", WITHOUT_PADDING,
-                  "returns the scales of rows one after the other, without the one that completes an odd number"),
+                  "the scales of rows one after the other, without the one that completes an odd number"),
     {"scale-without-bias", USUAL, MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_RETURNED, RETURNED_WITHOUT_BIAS),
      "returns S - 127", "The byte of a scale has a bias of 127: S itself."},
     {"scale-inverse", USUAL, MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_RETURNED, RETURNED_INVERSE),
      "returns the byte of R, which elements are multiplied by: 254 - S", "Return S: elements times 2^(S - 127) are x."},
+    /* ---- microscaling: back from codes ---- */
+    EXPONENT("shifted", COMMON, Y_WIDE, SHIFTED, "takes S << 23 for the bits of the scale: 0 at 00, infinite at FF",
+             "2^-127 is subnormal, with the bits 00400000, and FF is NaN."),
+    EXPONENT("00-is-zero", USUAL, Y_WIDE, ZERO, "takes 0 for the scale 2^-127, as if S were 0 or subnormals were zero",
+             "2^-127 is subnormal, with the bits 00400000."),
+    EXPONENT("ff-infinite", COMMON, Y_ANY, INFINITE, "takes the scale of FF for infinite", "FF is NaN."),
+    EXPONENT("ff-number", USUAL, Y_ANY, NUMBER, "takes the scale of FF for 2^128, whose products may be finite",
+             "FF is NaN."),
+    EXPONENT("signed", USUAL, Y_ANY, SIGNED, "reads S as int8, 256 less from 80 on", UNSIGNED_CODE),
+    EXPONENT("negative", USUAL, Y_ANY, NEGATIVE, "shifts S by 23 bits as int8, which sets the sign from 80 on",
+             UNSIGNED_CODE),
+    EXPONENT("unbiased", COMMON, Y_ANY, UNBIASED, "takes 2^S for the scale", BIAS_127),
+    EXPONENT("signed-unbiased", USUAL, Y_ANY, SIGNED_UNBIASED, "takes 2^S for the scale, with S as int8", BIAS_127),
+    EXPONENT("bias-126", RARE, Y_ANY, BIAS_126, "takes 2^(S - 126) for the scale", BIAS_127),
+    EXPONENT("bias-128", RARE, Y_ANY, BIAS_128, "takes 2^(S - 128) for the scale", BIAS_127),
+    EXPONENT("left-out", USUAL, Y_ANY, NONE, "leaves the scales out", "Multiply by the scale of the group."),
+    SCALES_OF("16", 4),
+    SCALES_OF("32", 5),
+    SCALES_OF("64", 6),
+    SCALES_OF("128", 7),
+    {"other-axis", COMMON, READS_GROUPS, Y_ANY, NEEDS(two_axes), DOES(STEP_BLOCK, BLOCK_COLUMN),
+     "takes scales as if groups ran along another axis",
+     "Check axis: it is the last one or, if that is given, the one before."},
     /* ---- product and sum ---- */
     {"fused", COMMON, AFFINE | SCALED_SUMS, Y_ANY, NEEDS_3(product, long_product, sum), DOES(STEP_SUM, SUM_FUSED),
      "rounds product and sum once, as a fused multiply-add does",
@@ -428,15 +473,15 @@ const struct hypothesis hypotheses[] = {
     {"division", COMMON, ASYMMETRIC | BLOCK_TO_INT8, Y_ANY, NO_NEEDS, DOES(STEP_SCALING, SCALING_DIVISION),
      "divides by the scale where the operator multiplies by a reciprocal that is rounded first",
      "Compute the reciprocal once for the row or block and multiply by it, as the device does."},
-    {"opposite", COMMON, WITH_SCALES | FROM_NARROW, Y_ANY, NO_NEEDS, DOES(STEP_SCALING, SCALING_OPPOSITE),
-     "divides where the operator multiplies, or multiplies where it divides",
+    {"opposite", COMMON, WITH_SCALES | FROM_NARROW | READS_GROUPS, Y_ANY, NO_NEEDS,
+     DOES(STEP_SCALING, SCALING_OPPOSITE), "divides where the operator multiplies, or multiplies where it divides",
      "Check div_mode, and whether the scale or its reciprocal is passed."},
     {"float64", USUAL, FROM_FLOATS, Y_ANY, NEEDS(excess),
      DOES(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64, STEP_PRECISION, TYPE_FLOAT64), "computes in float64",
      IN_FLOAT32},
-    {"float64", USUAL, TO_FLOATS, Y_ANY, NEEDS(excess), DOES(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64),
+    {"float64", USUAL, BY_COLUMNS, Y_ANY, NEEDS(excess), DOES(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64),
      "computes in float64", IN_FLOAT32},
-    {"float64-to-float32", RARE, FROM_FLOATS | TO_FLOATS, Y_INTEGER | Y_HALF | Y_FLOAT8, NEEDS(early_excess),
+    {"float64-to-float32", RARE, FROM_FLOATS | BY_COLUMNS, Y_INTEGER | Y_HALF | Y_FLOAT8, NEEDS(early_excess),
      DOES(STEP_PRODUCT, TYPE_FLOAT64, STEP_SUM, SUM_FLOAT64, STEP_PRECISION, TYPE_FLOAT64, STEP_RESULT,
           RESULT_THROUGH_FLOAT32),
      "computes in float64, and rounds the last value to float32 before its conversion", IN_FLOAT32},
@@ -496,10 +541,24 @@ const struct hypothesis hypotheses[] = {
     SUMS_IN_BITS("sums-saturate-16", "int16, with saturation,", INPUT_SATURATES_16),
     READS_FLOATS("x", "x", FROM_FLOATS, STEP_INPUT),
     READS("x", "x", FROM_SUMS, STEP_INPUT, FLOAT32, "float32"),
-    READS("x", "x", FROM_NARROW, STEP_INPUT, UINT8, "uint8"),
+    READS("x", "x", FROM_NARROW | READS_GROUPS, STEP_INPUT, UINT8, "uint8"),
+    READS_CODES("x", "x", STEP_INPUT, FLOAT8_E4M3FN, "e4m3fn"),
+    READS_CODES("x", "x", STEP_INPUT, FLOAT8_E5M2, "e5m2"),
+    READS_CODES("x", "x", STEP_INPUT, HIFLOAT8, "hifloat8"),
+    READS_CODES("x", "x", STEP_INPUT, FLOAT4_E2M1, "e2m1"),
+    READS_CODES("x", "x", STEP_INPUT, FLOAT4_E1M2, "e1m2"),
+    READS_CODES("scale", "the scale", STEP_SCALE, UINT8, "uint8"),
+    READS_CODES("scale", "the scale", STEP_SCALE, FLOAT8_E4M3FN, "e4m3fn"),
+    {"x-fnuz", USUAL, READS_GROUPS, Y_ANY, NEEDS(float8_x), DOES(STEP_INPUT, INPUT_FNUZ),
+     "reads x as fnuz, as older GPUs of AMD do: half the values, and NaN only for the code of -0",
+     "The exponent's bias is one less than that of the type with fnuz."},
+    {"x-without-specials", COMMON, READS_GROUPS, Y_ANY, NEEDS(float8_x), DOES(STEP_INPUT, INPUT_WITHOUT_SPECIALS),
+     "takes the codes of NaN and infinities for numbers", "Make NaN of 7F and FF in e4m3fn, and in e5m2 from 7D on."},
+    {"x-without-subnormals", COMMON, READS_GROUPS, Y_ANY, NO_NEEDS, DOES(STEP_INPUT, INPUT_WITHOUT_SUBNORMALS),
+     "takes 0 for elements of x whose exponent field is 0", "Their fraction has no leading 1, but it counts."},
     {"scale-float16", COMMON, WITH_SCALES | TO_FLOATS, Y_ANY, NEEDS(scale_not_float16),
      DOES(STEP_SCALE, PARAMETER_FLOAT16), "rounds the scale to float16", "Pass and keep the scale in float32."},
-    {"scale-bfloat16", COMMON, WITH_SCALES | TO_FLOATS, Y_ANY, NEEDS(scale_not_bfloat16),
+    {"scale-bfloat16", COMMON, WITH_SCALES | BY_COLUMNS, Y_ANY, NEEDS(scale_not_bfloat16),
      DOES(STEP_SCALE, PARAMETER_BFLOAT16), "rounds the scale to bfloat16", "Pass and keep the scale in float32."},
     READS_FLOATS("scale", "the scale", GIVEN_SCALES, STEP_SCALE),
     READS_FLOATS("smooth", "the smooth scales", DYNAMIC, STEP_SCALE),
@@ -586,17 +645,17 @@ const struct hypothesis hypotheses[] = {
      "makes NaN 0 before the offset is added, so that the offset is stored", "Add the offset, then make NaN 0."},
     {"nan-negative", USUAL, TO_FLOATS, Y_FLOAT, NO_NEEDS, DOES(STEP_NAN, NAN_NEGATIVE),
      "returns a NaN with its sign set, as x86 makes it", "Store the one quiet NaN of the type with its sign clear."},
-    {"flush-inputs", USUAL, GIVEN_SCALES, Y_ANY, NEEDS(subnormals), DOES(STEP_SUBNORMALS, SUBNORMAL_INPUTS),
-     FLUSHES_INPUTS},
+    {"flush-inputs", USUAL, GIVEN_SCALES & ~READS_GROUPS, Y_ANY, NEEDS(subnormals),
+     DOES(STEP_SUBNORMALS, SUBNORMAL_INPUTS), FLUSHES_INPUTS},
     {"flush-inputs", USUAL, NOT_BLOCK_TO_FLOAT8 | MICROSCALES, Y_ANY, NEEDS(wide_x),
      DOES(STEP_SUBNORMALS, SUBNORMAL_INPUTS), FLUSHES_INPUTS},
     {"flush-inputs", USUAL, ASYMMETRIC, Y_ANY, NEEDS_2(wide_x, smooth), DOES(STEP_SUBNORMALS, SUBNORMAL_INPUTS),
      FLUSHES_INPUTS},
-    {"flush-results", RARE, FROM_NARROW | SCALED_SUMS, Y_WIDE, NEEDS(subnormals),
+    {"flush-results", RARE, FROM_NARROW | READS_GROUPS | SCALED_SUMS, Y_WIDE, NEEDS(subnormals),
      DOES(STEP_SUBNORMALS, SUBNORMAL_RESULTS), FLUSHES_RESULTS},
     {"flush-results", RARE, NOT_BLOCK_TO_FLOAT8, Y_ANY, NEEDS_2(wide_x, small_scale),
      DOES(STEP_SUBNORMALS, SUBNORMAL_RESULTS), FLUSHES_RESULTS},
-    {"flush-all", RARE, FROM_NARROW | SCALED_SUMS, Y_WIDE, NEEDS_2(subnormals, new_subnormals),
+    {"flush-all", RARE, FROM_NARROW | READS_GROUPS | SCALED_SUMS, Y_WIDE, NEEDS_2(subnormals, new_subnormals),
      DOES(STEP_SUBNORMALS, SUBNORMAL_ALL), FLUSHES_ALL},
     {"flush-all", RARE, SYMMETRIC &TO_INT8, Y_ANY, NEEDS_2(wide_x, small_scale), DOES(STEP_SUBNORMALS, SUBNORMAL_ALL),
      FLUSHES_ALL},
@@ -765,10 +824,12 @@ const struct hypothesis hypotheses[] = {
     RETURNED_AND_RANGE("next-block-but-last", PLACE_NEXT_BUT_LAST, BY_BLOCK, blocks, NEXT_BUT_LAST("block")),
     RETURNED_AND_RANGE("block-before-but-first", PLACE_PREVIOUS_BUT_FIRST, BY_BLOCK, blocks, BEFORE_BUT_FIRST("block")),
     /* ---- which parameter ---- */
-    {"scale-of-next", USUAL, GIVEN_SCALES | DYNAMIC, Y_ANY, NEEDS(scales), DOES(STEP_SCALE_PLACE, PLACE_NEXT),
-     "takes the scale of the next index; after the last comes the first", "Check the base address of the scales."},
-    {"scale-of-one-before", USUAL, GIVEN_SCALES | DYNAMIC, Y_ANY, NEEDS(scales), DOES(STEP_SCALE_PLACE, PLACE_PREVIOUS),
-     "takes the scale of the index before; before the first comes the last", "Check the base address of the scales."},
+    {"scale-of-next", USUAL, (GIVEN_SCALES & ~READS_GROUPS) | DYNAMIC, Y_ANY, NEEDS(scales),
+     DOES(STEP_SCALE_PLACE, PLACE_NEXT), "takes the scale of the next index; after the last comes the first",
+     "Check the base address of the scales."},
+    {"scale-of-one-before", USUAL, (GIVEN_SCALES & ~READS_GROUPS) | DYNAMIC, Y_ANY, NEEDS(scales),
+     DOES(STEP_SCALE_PLACE, PLACE_PREVIOUS), "takes the scale of the index before; before the first comes the last",
+     "Check the base address of the scales."},
     {"scale-of-first", COMMON, GIVEN_SCALES | DYNAMIC, Y_ANY, NEEDS(scales), DOES(STEP_SCALE_PLACE, PLACE_FIRST),
      "takes the first scale for all, or the first of the row's group",
      "Check the stride with which scales are read: it is 0 here."},
@@ -776,10 +837,10 @@ const struct hypothesis hypotheses[] = {
      DOES(STEP_SCALE_PLACE, PLACE_OTHER_AXIS, STEP_OFFSET_PLACE, PLACE_OTHER_AXIS),
      "takes scales and zero points by the row if they belong to columns, and by the column if not",
      "Check axis: scales run along that dimension."},
-    {"other-axis", USUAL, TO_FLOATS, Y_ANY, NEEDS_2(scales, rows),
+    {"other-axis", USUAL, BY_COLUMNS, Y_ANY, NEEDS_2(scales, rows),
      DOES(STEP_SCALE_PLACE, PLACE_OTHER_AXIS, STEP_OFFSET_PLACE, PLACE_OTHER_AXIS),
      "takes scales and offsets by the row", "Scales and offsets belong to columns."},
-    {"channels-first", RARE, BY_AXIS | TO_FLOATS, Y_ANY, NEEDS_2(scales, rows),
+    {"channels-first", RARE, BY_AXIS | BY_COLUMNS, Y_ANY, NEEDS_2(scales, rows),
      DOES(STEP_SCALE_PLACE, PLACE_CHANNELS_FIRST, STEP_OFFSET_PLACE, PLACE_CHANNELS_FIRST),
      "takes x for [N, C, ...], as NCHW is, though its channels are the last dimension", "Check the layout of x."},
     {"channels-last", RARE, BY_AXIS, Y_ANY, NEEDS_2(scales, rows),
@@ -915,11 +976,11 @@ const struct hypothesis hypotheses[] = {
     {"reciprocal", COMMON, MAKES_WORDS, Y_ANY, NO_NEEDS, DOES(STEP_SCALING, SCALING_RECIPROCAL), "packs 1 / scale",
      "Pack the scale that the sums are multiplied by."},
     /* ---- floating-point results ---- */
-    {"result-truncated", COMMON, TO_FLOATS, Y_HALF, NO_NEEDS, DOES(STEP_RESULT, RESULT_TRUNCATED),
+    {"result-truncated", COMMON, TO_FLOATS, Y_HALF, NEEDS(rounded_result), DOES(STEP_RESULT, RESULT_TRUNCATED),
      "cuts the low bits of the result off", "Round to nearest-even: a shift by 16 bits does not."},
-    {"result-half-away", USUAL, TO_FLOATS, Y_HALF, NO_NEEDS, DOES(STEP_RESULT, RESULT_HALF_AWAY),
+    {"result-half-away", USUAL, TO_FLOATS, Y_HALF, NEEDS(rounded_result), DOES(STEP_RESULT, RESULT_HALF_AWAY),
      "rounds halves of the result's last bit away from zero", "Round to nearest-even."},
-    {"result-finite", RARE, TO_FLOATS, Y_HALF, NO_NEEDS, DOES(STEP_RESULT, RESULT_FINITE),
+    {"result-finite", RARE, TO_FLOATS, Y_HALF, NEEDS(overflow), DOES(STEP_RESULT, RESULT_FINITE),
      "stores the largest finite value where a result overflows", "They become infinities."},
     {"result-flushed", USUAL, TO_FLOATS | TO_SMALL, Y_FLOAT16 | Y_SMALL, NO_NEEDS, DOES(STEP_RESULT, RESULT_FLUSHED),
      "stores zero where a result is subnormal in its type", "Keep subnormal results."},
@@ -927,9 +988,9 @@ const struct hypothesis hypotheses[] = {
      "rounds to float16 on the way to bfloat16", "Round once, from float32."},
     {"through-float16", RARE, TO_FLOATS, Y_FLOAT32, NO_NEEDS, DOES(STEP_RESULT, RESULT_THROUGH_FLOAT16),
      "rounds the result to float16", "Store the float32."},
-    {"through-bfloat16", RARE, TO_FLOATS, Y_FLOAT16, NO_NEEDS, DOES(STEP_RESULT, RESULT_THROUGH_BFLOAT16),
+    {"through-bfloat16", RARE, BY_COLUMNS, Y_FLOAT16, NO_NEEDS, DOES(STEP_RESULT, RESULT_THROUGH_BFLOAT16),
      "rounds to bfloat16 on the way to float16", "Round once, from float32."},
-    {"through-bfloat16", RARE, TO_FLOATS, Y_FLOAT32, NO_NEEDS, DOES(STEP_RESULT, RESULT_THROUGH_BFLOAT16),
+    {"through-bfloat16", RARE, TO_FLOATS, Y_FLOAT32, NEEDS(rounded_result), DOES(STEP_RESULT, RESULT_THROUGH_BFLOAT16),
      "rounds the result to bfloat16", "Store the float32."},
     /* ---- layout ---- */
     {"nibbles-swapped", COMMON, TO_INT4, Y_INT4, NO_NEEDS, DOES(STEP_LAYOUT, LAYOUT_NIBBLES_SWAPPED),
@@ -961,8 +1022,9 @@ const struct hypothesis hypotheses[] = {
      "stores the bytes of words in the opposite order", "A word is an int32 of this machine's byte order."},
     {"bytes-swapped", RARE, ALL, Y_BYTES, NO_NEEDS, DOES(STEP_RESULT, RESULT_BYTES_SWAPPED),
      "stores the bytes of elements in the opposite order", "Store the elements in this machine's byte order."},
-    {"x-nibbles-swapped", USUAL, FROM_NARROW, Y_ANY, NEEDS(int4_x), DOES(STEP_INPUT_LAYOUT, LAYOUT_NIBBLES_SWAPPED),
-     "swaps the two int4 of a byte", "The even element is in the low half of a byte."},
+    {"x-nibbles-swapped", USUAL, FROM_NARROW | READS_GROUPS, Y_ANY, NEEDS(int4_x),
+     DOES(STEP_INPUT_LAYOUT, LAYOUT_NIBBLES_SWAPPED), "swaps the two elements of a byte",
+     "The even element is in the low half of a byte."},
     {"x-words-reversed", RARE, FROM_NARROW, Y_ANY, NEEDS(int4_x), DOES(STEP_INPUT_LAYOUT, LAYOUT_WORD_REVERSED),
      "reads words from the other end", "Element 8k is in the lowest bits of word k."},
     {"x-unsigned-int4", USUAL, FROM_NARROW, Y_ANY, NEEDS(int4_x), DOES(STEP_INPUT_SIGN, INPUT_UNSIGNED_INT4),
@@ -979,9 +1041,13 @@ const struct hypothesis hypotheses[] = {
     {"x-halves-of-32", USUAL, FROM_NARROW, Y_ANY, NEEDS_2(int4_x, runs_of_32),
      DOES(STEP_INPUT_LAYOUT, LAYOUT_HALVES_OF_32), "reads 32 int4 as ggml does: from byte j elements j and j + 16",
      PACK_IN_ORDER},
+    {"x-halves-of-32", USUAL, READS_GROUPS, Y_ANY, NEEDS_2(int4_x, runs_of_32),
+     DOES(STEP_INPUT_LAYOUT, LAYOUT_HALVES_OF_32),
+     "reads from byte j of each 32 elements j and j + 16, as ggml's mxfp4", "Two elements of a byte are neighbours."},
     {"x-halves-of-8", RARE, FROM_NARROW, Y_ANY, NEEDS(int4_x), DOES(STEP_INPUT_LAYOUT, LAYOUT_HALVES_OF_8),
      "reads from byte j of a word elements j and j + 4", PACK_IN_ORDER},
-    {"x-fractal-nz", USUAL, FROM_NARROW, Y_ANY, NEEDS(fractals_of_x), DOES(STEP_INPUT_LAYOUT, LAYOUT_FRACTAL_NZ),
+    {"x-fractal-nz", USUAL, FROM_NARROW | READS_GROUPS, Y_ANY, NEEDS(fractals_of_x),
+     DOES(STEP_INPUT_LAYOUT, LAYOUT_FRACTAL_NZ),
      "reads x as FRACTAL_NZ: for each block of columns, 32 bytes wide, all rows", "Convert x to the format ND first."},
     {"transposed", COMMON, FROM_FLOATS | TO_FLOATS | MICROSCALES, Y_ANY, NEEDS(rows),
      DOES(STEP_LAYOUT, LAYOUT_TRANSPOSED), "returns the transposed result",
@@ -1127,6 +1193,9 @@ struct needs needs_met(const struct call *call)
     const bool int8_of_words = words && y == NPUQ_INT8;
     const bool anti_quant = call->op & FROM_NARROW;
     const bool microscales = call->op & MICROSCALES;
+    const bool reads_groups = call->op & READS_GROUPS;
+    const bool reaches_2 = dtype_of(x)->high >= 2; /* times 2^-127 it is not subnormal, and times 2^127 infinite */
+    const bool float8_x = (Y_MX_8 & dtype_of(x)->bit) != 0;
     const bool float_offset = offset->data && dtype_is_float(offset->dtype);
     const bool finer_offset = offset->data && (offset->dtype == NPUQ_FLOAT32 || offset->dtype == NPUQ_INT32);
     const bool float_bias = bias->data && bias->dtype != NPUQ_INT32;
@@ -1168,10 +1237,12 @@ struct needs needs_met(const struct call *call)
                 : !given_scales || y == NPUQ_INT32 || (long_product && !(call->row_group && offset->data));
     /* A float16 scale makes no subnormals of integers. A bias that is subnormal itself does not count. The division to
      * small floats takes subnormals for zero itself. */
-    const bool subnormals = call->op & (FROM_NARROW | SCALED_SUMS) ? (y_wide && is_wide(scale->dtype)) || row_scale
-                                                                   : wide && !(divides && Y_FLOAT8 & dtype_of(y)->bit);
+    const bool subnormals = reads_groups ? y_wide
+                            : call->op & (FROM_NARROW | SCALED_SUMS)
+                                ? (y_wide && is_wide(scale->dtype)) || row_scale
+                                : wide && !(divides && Y_FLOAT8 & dtype_of(y)->bit);
     const bool row_ranges = dynamic && !blocks && !call->options.per_tensor;
-    const bool new_subnormals = anti_quant ? float_offset : row_scale && !float_bias;
+    const bool new_subnormals = reads_groups ? reaches_2 : (anti_quant ? float_offset : row_scale && !float_bias);
 
     return (struct needs){
         .offset = offset->data || int8_of_words,
@@ -1195,7 +1266,10 @@ struct needs needs_met(const struct call *call)
         .x_not_float16 = x != NPUQ_FLOAT16,
         .x_not_bfloat16 = x != NPUQ_BFLOAT16,
         .half_x = x == NPUQ_FLOAT16 || x == NPUQ_BFLOAT16,
-        .int4_x = x == NPUQ_QUINT4X2,
+        .int4_x = dtype_of(x)->bits == 4,
+        .float8_x = float8_x,
+        .overflow = !reads_groups || y == NPUQ_FLOAT16 || reaches_2,
+        .rounded_result = !reads_groups || y == NPUQ_FLOAT16 || float8_x,
         .wide_x = wide,
         .beyond = beyond || min_scale,
         .min_scale = min_scale,
@@ -1236,8 +1310,8 @@ struct needs needs_met(const struct call *call)
         .empty_group = regroups(call, GROUPED_WITHOUT_EMPTY),
         .words = regroups(call, GROUPED_BY_WORDS),
         .biases = bias->data && call->columns > 1,
-        .two_axes = call->op & MICROSCALES && call->rows > 1 && call->columns > 1,
-        .groups_of_line = call->op & MICROSCALES && call->shape[call_axis(call)] > call->token_length,
+        .two_axes = call->op & MX && call->rows > 1 && call->columns > 1,
+        .groups_of_line = call->op & MX && call->shape[call_axis(call)] > call->token_length,
         .low_bound = call->options.mx.max_low_bound > 0,
         /* What float16 loses of its tiny values hides it. */
         .tiny_results = given_scales || wide || (microscales ? dtype_of(y)->bits == 4 : y != NPUQ_FLOAT8_E5M2),
@@ -1324,14 +1398,24 @@ static bool is_other_place(const struct call *call, int place)
     return !is_same;
 }
 
+/* Whether groups of microscaling are others with these choices. One long group for all has the first scales. */
+static bool has_other_groups(const struct variant *variant, const struct call *call)
+{
+    const int axis = call_axis(call);
+    const size_t extent = call->shape[axis];
+    const size_t length = variant_size(variant->choice[STEP_BLOCK]);
+    const size_t least = length < call->token_length ? length : call->token_length;
+    const bool is_first =
+        call->op & READS_GROUPS && length >= extent && call_stride(call, axis) * extent == call->count;
+
+    return length == 0 || (length != call->token_length && least < extent && !is_first);
+}
+
 /* Whether a kernel of microscaling with these choices does what the call's options do not say already. */
 static bool changes_groups(const struct variant *variant, const struct call *call)
 {
     const npuq_ref_mx *mx = &call->options.mx;
     const unsigned char *choice = variant->choice;
-    const size_t extent = call->shape[call_axis(call)];
-    const size_t length = variant_size(choice[STEP_BLOCK]);
-    const size_t least = length < call->token_length ? length : call->token_length;
     const bool by_exponent =
         mx->scale_algorithm == 0 ||
         (mx->scale_algorithm == 2 && (mx->dst_type_max == 0 || mx->dst_type_max == 6 || mx->dst_type_max == 7));
@@ -1356,8 +1440,20 @@ static bool changes_groups(const struct variant *variant, const struct call *cal
            !(choice[STEP_SATURATION] == SATURATE_NONE && mx->scale_algorithm == 1) && /* nothing is beyond */
            !(choice[STEP_UNIT] != AS_DEFINED && mx->scale_algorithm != 1) &&
            !(choice[STEP_BAD_GROUPS] == (mx->bad_is_nan ? BAD_NAN : BAD_ZEROS)) &&
-           choice[STEP_ROUNDING] != (int)steps_rounding_to_small(call) &&
-           (length == 0 || (length != call->token_length && least < extent));
+           choice[STEP_ROUNDING] != (int)steps_rounding_to_small(call);
+}
+
+/* Whether elements get scales of other groups, where the choices say so. One line has its first scale by another name.
+ */
+static bool takes_other_scales(const struct variant *variant, const struct call *call)
+{
+    const struct lines lines = call_lines(call, call_axis(call), call->token_length);
+    const int place = variant->choice[STEP_SCALE_PLACE];
+    const int group = variant->choice[STEP_TOKEN];
+
+    return has_other_groups(variant, call) && (place != PLACE_FIRST || lines.count > 1) &&
+           (place < PLACE_IN_PAIR ? variant_size(place) <= call->channels - 1 : is_other_place(call, place)) &&
+           (group == AS_DEFINED || is_other_place(call, group));
 }
 
 /* Whether the call has more than the kernel takes for all, the operands that it takes for other types, the
@@ -1369,7 +1465,11 @@ static bool has_what_is_chosen(const struct variant *variant, const struct call 
     const int block = variant->choice[STEP_BLOCK];
 
     if (call->op & MICROSCALES) {
-        return changes_groups(variant, call);
+        return has_other_groups(variant, call) && changes_groups(variant, call);
+    }
+    if (call->op & READS_GROUPS) {
+        return takes_other_scales(variant, call) && can_read(&operands[OPERAND_X], variant->choice[STEP_INPUT]) &&
+               can_read(&operands[OPERAND_SCALE], variant->choice[STEP_SCALE]);
     }
     return (!variant_is_read(variant) || call->tokens > 1) &&
            variant_size(block) <= (block < BLOCK_ROWS ? call->columns : call->rows) - 1 &&

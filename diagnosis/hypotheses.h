@@ -34,7 +34,8 @@ struct needs {
     bool float16_inside; /* what float16 loses is not what the conversion of the last product to y loses; in
                             microscaling it loses something */
     bool bfloat16_inside;
-    bool int4_x;
+    bool int4_x;         /* x has 4 bits */
+    bool float8_x;       /* codes of 8 bits */
     bool fine_offset;    /* offsets of a type that has more bits than bfloat16 */
     bool finer_offset;   /* and more than float16 */
     bool rounded;        /* something is rounded to an integer */
@@ -75,6 +76,8 @@ struct needs {
     bool groups_of_line;  /* two or more along the axis */
     bool low_bound;       /* a max_low_bound */
     bool tiny_results;    /* a scaled value may be so small that its significand is shifted by 32 bits and more */
+    bool overflow;        /* the last value may be beyond y */
+    bool rounded_result;  /* the last value may have bits that y, or bfloat16, has not */
 };
 
 /* Types of y, as bits. */

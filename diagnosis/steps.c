@@ -387,6 +387,26 @@ static double load_offset(const struct arithmetic *a, size_t i, const char *name
     return note(a->trace, name, read_parameter(offset, at, choice(a, STEP_OFFSET)));
 }
 
+/* The value of a small float's code by other rules. */
+static double misread(npuq_dtype dtype, uint8_t code, int how)
+{
+    const npuq_ref_small_facts of = npuq_ref_small_facts_of((npuq_ref_dtype)dtype);
+    const double own = (double)npuq_ref_small_float((npuq_ref_dtype)dtype, code);
+    const int sign = 1 << (of.bits - 1);
+    const int size = code & (sign - 1);
+    const int fraction = size & ((1 << of.fraction) - 1);
+    const int exponent = size >> of.fraction;
+    const int significand = exponent == 0 ? fraction : fraction | 1 << of.fraction;
+    const double number = ldexp(significand, (exponent == 0 ? 1 : exponent) - of.bias - of.fraction);
+    const double value = code & sign ? -number : number;
+
+    switch (how) {
+    case INPUT_FNUZ: return code == sign ? (double)NAN : value / 2;
+    case INPUT_WITHOUT_SPECIALS: return value;
+    default: return exponent == 0 ? copysign(0, own) : own;
+    }
+}
+
 /* x as the kernel reads it. */
 static double read_x(const struct arithmetic *a, size_t i)
 {
@@ -399,8 +419,12 @@ static double read_x(const struct arithmetic *a, size_t i)
     case INPUT_UNSIGNED_INT4: return (double)array_bits(x, i);
     case INPUT_OFFSET_BINARY: return (double)array_bits(x, i) + dtype_of(x->dtype)->low;
     case INPUT_BORROWED: return load(x, i) + (i % 2 == 1 && load(x, i - 1) < 0);
-    default: return read_parameter(x, i, choice(a, STEP_INPUT));
+    default: break;
     }
+    const int how = choice(a, STEP_INPUT);
+    const bool misreads = how >= INPUT_FNUZ && how < READ_AS;
+
+    return misreads ? misread(x->dtype, (uint8_t)array_bits(x, i), how) : read_parameter(x, i, how);
 }
 
 /* x after the steps before its scaling, in the operators from floats to integers. */
@@ -525,24 +549,29 @@ static size_t group_in_tiles(const struct lines *lines, size_t i)
     return call_group_at(lines, (struct line_place){tile / tiles * 128 + row, tile % tiles * 4 + i % 4});
 }
 
-/* The group whose scale lies at place i if the dimensions of scales have another order. */
-static size_t group_in_order(const struct lines *lines, size_t i, int place)
+/* What lies at place i if the dimensions of scales have one order lies elsewhere by another. */
+static size_t reordered(const struct lines *lines, size_t i, int from, int to)
 {
     enum { OUTER, PAIR, HALF, INNER, DIMENSIONS }; /* of a pair, and of lines */
     static const unsigned char orders[][DIMENSIONS] = {
-        [PLACE_NOT_PAIRED] = {OUTER, PAIR, HALF, INNER},     [PLACE_PLANES] = {HALF, OUTER, PAIR, INNER},
-        [PLACE_PLANES_OF_LINE] = {OUTER, HALF, PAIR, INNER}, [PLACE_GROUPS_FIRST] = {PAIR, HALF, OUTER, INNER},
-        [PLACE_LINES_FIRST] = {OUTER, INNER, PAIR, HALF},
+        [AS_DEFINED] = {OUTER, PAIR, INNER, HALF},         [PLACE_NOT_PAIRED] = {OUTER, PAIR, HALF, INNER},
+        [PLACE_PLANES] = {HALF, OUTER, PAIR, INNER},       [PLACE_PLANES_OF_LINE] = {OUTER, HALF, PAIR, INNER},
+        [PLACE_GROUPS_FIRST] = {PAIR, HALF, OUTER, INNER}, [PLACE_LINES_FIRST] = {OUTER, INNER, PAIR, HALF},
     };
     const size_t extents[DIMENSIONS] = {lines->count / lines->inner, lines->pairs, 2, lines->inner};
     size_t at[DIMENSIONS];
+    size_t place = 0;
 
     for (int d = DIMENSIONS - 1; d >= 0; d--) {
-        const unsigned char dimension = orders[place][d];
+        const unsigned char dimension = orders[from][d];
         at[dimension] = i % extents[dimension];
         i /= extents[dimension];
     }
-    return call_group_at(lines, (struct line_place){at[OUTER] * lines->inner + at[INNER], at[PAIR] * 2 + at[HALF]});
+    for (int d = 0; d < DIMENSIONS; d++) {
+        const unsigned char dimension = orders[to][d];
+        place = place * extents[dimension] + at[dimension];
+    }
+    return place;
 }
 
 size_t steps_group_for(const struct lines *lines, size_t i, int place)
@@ -570,7 +599,22 @@ size_t steps_group_for(const struct lines *lines, size_t i, int place)
                                        : (struct line_place){lines->count - 1, groups};
         return call_group_at(lines, at);
     case AS_DEFINED: return i;
-    default: return group_in_order(lines, i, place);
+    default: return reordered(lines, i, place, AS_DEFINED);
+    }
+}
+
+/* Where the scale of a group lies in an order: the reverse. */
+static size_t place_of_group(const struct lines *lines, size_t group, int order)
+{
+    const struct line_place at = call_place_of_group(lines, group);
+
+    switch (order) {
+    case PLACE_IN_PAIR: return group ^ 1;
+    case PLACE_IN_TILES:
+        return (at.line / 128 * (lines->pairs / 2) + at.group / 4) * 512 + at.line % 32 * 16 + at.line % 128 / 32 * 4 +
+               at.group % 4;
+    case PLACE_WITHOUT_PADDING: return at.line * lines->groups + at.group;
+    default: return reordered(lines, group, AS_DEFINED, order);
     }
 }
 
@@ -1743,6 +1787,59 @@ static uint64_t anti_quant_element(const struct arithmetic *a, size_t i)
     return float_bits(a, rectified(a, t), a->call->options.y_dtype);
 }
 
+/* What the code of a group's scale stands for. */
+static double value_of_code(const struct arithmetic *a, int code)
+{
+    const int how = choice(a, STEP_EXPONENT);
+    const bool is_signed = how == EXPONENT_SIGNED || how == EXPONENT_SIGNED_UNBIASED;
+    const bool is_unbiased = how == EXPONENT_UNBIASED || how == EXPONENT_SIGNED_UNBIASED;
+    const int exponent = is_signed && code > INT8_MAX ? code - 256 : code;
+    const bool is_field = how == EXPONENT_SHIFTED || how == EXPONENT_NEGATIVE;
+    const int bias = is_unbiased ? 0 : how == EXPONENT_BIAS_126 ? 126 : how == EXPONENT_BIAS_128 ? 128 : 127;
+
+    if (how == EXPONENT_NONE) {
+        return 1;
+    }
+    if (is_field || (how == EXPONENT_ZERO && code == 0) || (how == EXPONENT_INFINITE && code == 255)) {
+        const uint32_t sign = how == EXPONENT_NEGATIVE && code > INT8_MAX ? 0x80000000U : 0;
+        return (double)npuq_ref_from_bits(sign | (uint32_t)code << 23);
+    }
+    if (how == EXPONENT_NUMBER) {
+        return ldexp(1, exponent - bias); /* beyond float32 */
+    }
+    return code == 255 && !is_signed && !is_unbiased ? (double)NAN : (double)(float)ldexp(1, exponent - bias);
+}
+
+/* The place of the scale that a kernel takes for element i. */
+static size_t place_of_scale(const struct arithmetic *a, size_t i)
+{
+    const size_t count = a->call->operands[OPERAND_SCALE].count;
+    const struct lines lines = lines_of(a->call, a->variant);
+    const size_t group = steps_group_for(&lines, call_group_with(&lines, i), choice(a, STEP_TOKEN));
+    const int place = choice(a, STEP_SCALE_PLACE);
+
+    return place < PLACE_IN_PAIR ? turned(group % count, place, count) : place_of_group(&lines, group, place) % count;
+}
+
+/* x times the scale of its group. The product of two such values is exact in float64. */
+static uint64_t anti_group_element(const struct arithmetic *a, size_t i)
+{
+    const struct array *codes = &a->call->operands[OPERAND_SCALE];
+    const size_t at = place_of_scale(a, i);
+    const int code = (int)array_bits(codes, at);
+    const int how = choice(a, STEP_SCALE);
+    const double x = note(a->trace, "x", read_x(a, i));
+
+    note_integer(a->trace, "S", code);
+    const double s = how >= READ_AS ? read_parameter(codes, at, how) : parameter(value_of_code(a, code), how);
+    note(a->trace, "scale = 2^(S - 127)", s);
+    const double t =
+        choice(a, STEP_SCALING) == SCALING_OPPOSITE
+            ? note(a->trace, "x / scale", divide(a, x, s, AS_DEFINED))
+            : note(a->trace, "x * scale", finish(a, (float)(flush_input(a, x) * flush_input(a, s)), AS_DEFINED));
+    return float_bits(a, rectified(a, t), a->call->options.y_dtype);
+}
+
 /* The sum in an integer type that the kernel has. */
 static int32_t narrowed(const struct arithmetic *a, int32_t sum)
 {
@@ -1982,6 +2079,7 @@ static uint64_t element_bits(const struct arithmetic *a, const struct token *tok
     case DEQUANT: return dequant_element(a, i);
     case REQUANT: return requant_element(a, i);
     case DYNAMIC_MX_QUANT: return group_element(a, token, i);
+    case ANTI_MX_QUANT: return anti_group_element(a, i);
     default: return dynamic_element(a, token, i);
     }
 }

@@ -20,6 +20,7 @@ enum step {
     STEP_TOKEN,          /* enum place_choice: the row's parameters, or the block's */
     STEP_RETURNED_TOKEN, /* enum place_choice: those that are returned */
     STEP_SCALE,          /* enum parameter_choice */
+    STEP_EXPONENT,       /* enum exponent_choice: what the code of a given scale stands for */
     STEP_OFFSET,         /* enum parameter_choice */
     STEP_SMOOTH,         /* enum smooth_choice */
     STEP_PRECISION,      /* enum type_choice: that v and a row's parameters are computed in */
@@ -75,6 +76,23 @@ enum input_choice {
     INPUT_WRAPS_16,  /* int32 in 16 bits */
     INPUT_WRAPS_24,
     INPUT_SATURATES_16,
+    INPUT_FNUZ, /* small floats: the exponent's bias is one more, and the code of -0 is the only NaN */
+    INPUT_WITHOUT_SPECIALS,
+    INPUT_WITHOUT_SUBNORMALS,
+};
+/* The code of 2^-127 is 0, that of 1 is 127, and 255 is NaN. */
+enum exponent_choice {
+    EXPONENT_SHIFTED = 1, /* the code as the exponent field of a float32: 0 at 0, infinite at 255 */
+    EXPONENT_ZERO,        /* 0 at 0 */
+    EXPONENT_INFINITE,    /* infinite at 255 */
+    EXPONENT_NUMBER,      /* 2^128 at 255, whose products may be finite */
+    EXPONENT_SIGNED,      /* of an int8 */
+    EXPONENT_NEGATIVE,    /* an int8 shifted to the exponent field: the sign is set from 128 on */
+    EXPONENT_UNBIASED,    /* 2^code */
+    EXPONENT_SIGNED_UNBIASED,
+    EXPONENT_BIAS_126,
+    EXPONENT_BIAS_128,
+    EXPONENT_NONE, /* 1, whatever the code */
 };
 enum input_sign_choice { INPUT_UNSIGNED_INT4 = 1, INPUT_OFFSET_BINARY, INPUT_BORROWED };
 enum relu_choice { RELU_APPLIED = 1 };

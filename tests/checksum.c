@@ -569,9 +569,9 @@ static void run_traps_of(enum test_operator op)
 /* The operators in the order in which they came: it decides the checksum. Microscaling came after the steps. */
 static enum test_operator operator_at(size_t i)
 {
-    const size_t steps = TEST_DYNAMIC_MX_QUANT; /* where they came before */
+    enum { FIRST = TEST_DYNAMIC_MX_QUANT, COUNT = TEST_ANTI_MX_QUANT + 1 - FIRST, LAST = TEST_OPERATORS - COUNT };
 
-    return (enum test_operator)(i == TEST_ANTI_MX_QUANT - 1 ? steps : i >= steps && i < TEST_ANTI_MX_QUANT ? i + 1 : i);
+    return (enum test_operator)(i < FIRST ? i : i < LAST ? i + COUNT : i - LAST + FIRST);
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */

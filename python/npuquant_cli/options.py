@@ -95,7 +95,7 @@ OPERATORS = {
     "anti-mx-quant": Operator(
         "convert 8- and 4-bit floats with scales of groups back to floating point (npu_anti_mx_quant)",
         "y = x * scale of the element's group, rounded to the result's type.",
-        "anti-mx-quant y.npy --mxscale groups.npy --src-type float8_e4m3fn --dtype float16 -o x.npy"),
+        "anti-mx-quant codes.npy --mxscale groups.npy --src-type float8_e4m3fn --dtype float16 -o x.npy"),
     "anti-quant": Operator(
         "convert int8 or int4 values back to floating point (npu_anti_quant)",
         "y = (x + offset) * scale, rounded to the result's type.",

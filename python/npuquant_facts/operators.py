@@ -84,8 +84,8 @@ _TAKEN = {name for operator in OPERATORS.values() for tensor in (*operator.input
           for name in tensor.types}
 #: The types that some operator takes or makes.
 TAKEN = {name: kind for name, kind in TYPES.items() if name in _TAKEN}
-#: Those that some operator with a diagnosis takes.
-READ = {name: kind for name, kind in TAKEN.items() if name in _READ}
+#: Those that some operator with a diagnosis takes, and whose arrays have a type of their own.
+READ = {name: kind for name, kind in TAKEN.items() if name in _READ and not kind.has_codes}
 
 
 def extents(shape: str, x: Sequence[Any], groups: Sequence[Any] = (), per_tensor: bool = False, block: Any = 1,

@@ -27,9 +27,7 @@ def save_example(line, begin=""):
               "scale": ones, "offset": ones, "smooth": ones, "rows": ones[:4], "ends": np.array([4]),
               "sums": np.ones((4, 8), "i4"), "words": np.full(8, 1 << 46), "x1": np.ones((4, 8), "i1"),
               "weight": np.ones((8, 8), "i1"), "y": np.ones((4, 8), "i1"), "ours": ones, "theirs": ones + 1,
-              "groups": np.full((4, 1, 2), 127, "u1")}
-    if line.startswith("anti-mx-quant"):
-        arrays["y"] = arrays["y"].view("u1")
+              "codes": np.ones((4, 8), "u1"), "groups": np.full((4, 1, 2), 127, "u1")}
     for name, array in arrays.items():
         np.save(f"{begin}{name}.npy", array)
 

@@ -110,7 +110,8 @@ def c_example(name, command, inputs, expected, options):
         named = {"pertensor": "NPUQ_PER_TENSOR", "product": "NPUQ_SCALE_PRODUCT", "inverse": "NPUQ_SCALE_INVERSE"}
         is_nearest = option == "round_mode" and value == "1"
         fields[option] = "NPUQ_ROUND_NEAREST" if is_nearest else named.get(value, value)
-    if command == "dynamic-mx-quant":
+    fields.pop("src_type", None)
+    if "mx-quant" in command:
         fields["axis"] = -1
     call = ", ".join(f".{field} = {value}" for field, value in fields.items())
     arguments = [c_argument(name, argument, array, command == "anti-quant" and argument == "x" and array.dtype == i4)
@@ -119,8 +120,10 @@ def c_example(name, command, inputs, expected, options):
                   for argument, array in expected.items()]
     if made in SMALL:
         arguments = [argument.replace("NPUQ_UINT8", f"NPUQ_{made.upper()}") for argument in arguments]
-    if command == "dynamic-mx-quant":
-        arguments[-1] = re.sub("SCALE, NPUQ_\\w+", "MXSCALE, NPUQ_FLOAT8_E8M0", arguments[-1])
+    if "src_type" in given:
+        arguments[0] = arguments[0].replace("NPUQ_UINT8", f"NPUQ_{given['src_type'].upper()}")
+    if "mx-quant" in command:
+        arguments = [re.sub("(MX)?SCALE, NPUQ_\\w+", "MXSCALE, NPUQ_FLOAT8_E8M0", each) for each in arguments]
     if command == "dynamic-quant-asymmetric" and "offset" not in expected:
         arguments.append(c_argument(name, "offset", expected["scale"], False, "NULL"))
     rows = textwrap.fill(", ".join(arguments).replace(", ", ",\0").replace("},\0{", "}, {"), initial_indent=" " * 5,
@@ -467,6 +470,11 @@ example("dynamic-block-quant-float8 of two rows", command,
 
 example("dynamic-mx-quant", "dynamic-mx-quant", {"x": np.array([[.5, -1.25, 3, 0, 2.75, -.375, 1.5, -2]], f4)},
         {"y": codes("68 F2 7C 00 7B E4 74 F8"), "scale": np.array([[[0x78, 0]]], u1)}, "--dtype", "float8_e4m3fn")
+
+example("anti-mx-quant", "anti-mx-quant",
+        {"x": codes("68 F2 7C 00 7B E4 74 F8"), "mxscale": np.array([[[0x78, 0]]], u1)},
+        {"y": np.array([[.5, -1.25, 3, 0, 2.75, -.375, 1.5, -2]], f4)},
+        "--src-type", "float8_e4m3fn", "--dtype", "float32")
 
 # ---- dynamic_block_quant ----
 

@@ -29,7 +29,7 @@ class Call:
         for name, parameter in inspect.signature(self.function).parameters.items():
             self.names.setdefault(IN_LIBRARY.get(name, name), name)
             self.arguments.setdefault(IN_LIBRARY.get(name, name), parameter.default)
-        usual = {"dtype": OPERATORS[operator].results[0].types[0], "rule": "dynamic_quant"}
+        usual = {"dtype": OPERATORS[operator].results[0].types[0], "rule": "dynamic_quant", "src_type": "float8_e4m3fn"}
         arguments = {**{name: value for name, value in usual.items() if name in self.names}, **arguments}
         self.arguments.update({"dtype": usual["dtype"], **arguments})
         hard = npuquant.hard_inputs(self.function, shape, dtypes=self.in_package(dict(dtypes)), without=without,

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels of microscaling with mistakes."""
+import integer_kernels
 import numpy as np
-from numeric import LESSER, Mistakes, cast, f4, kept
+from npuquant_facts.dtypes import TYPES
+from numeric import LESSER, Mistakes, cast, f4, flushed, kept, kernel_of_y, reused
 from numpy_operators import MX_TYPES, floats, mx_scales, round_to
 
 from npuquant import mx
@@ -137,4 +139,118 @@ def dynamic_mx_quant(call, names):
     return {"y": np.ascontiguousarray(codes), "mxscale": pairs}
 
 
-KERNELS = {"dynamic_mx_quant": dynamic_mx_quant}
+# ---- back from codes ----
+
+
+def scale_of_codes(S, mistakes):
+    """The values of codes of scales, as float64: 2^128 is beyond float32."""
+    S = S.astype(int)
+    for name, values in (("uint8", S.astype(float)), ("e4m3fn", of_codes("float8_e4m3fn")[S])):
+        if f"scale-read-as-{name}" in mistakes:
+            return values
+    if "scale-left-out" in mistakes:
+        return np.ones(S.shape)
+    as_int8 = "scale-signed" in mistakes or "scale-signed-unbiased" in mistakes
+    unbiased = "scale-unbiased" in mistakes or "scale-signed-unbiased" in mistakes
+    bias = 0 if unbiased else 126 if "scale-bias-126" in mistakes else 128 if "scale-bias-128" in mistakes else 127
+    scale = np.ldexp(1.0, np.where(as_int8 & (S > 127), S - 256, S) - bias)
+    if "scale-ff-number" in mistakes:
+        return scale
+    with np.errstate(over="ignore"):
+        scale = scale.astype(f4).astype(float)
+    if not as_int8 and not unbiased:
+        scale[S == 255] = np.nan
+    if "scale-negative" in mistakes:
+        return (S.astype(np.int8).astype(np.int32) << 23).view(f4).astype(float)
+    if "scale-00-is-zero" in mistakes or "scale-shifted" in mistakes:
+        scale[S == 0] = 0
+    if "scale-ff-infinite" in mistakes or "scale-shifted" in mistakes:
+        scale[S == 255] = np.inf
+    return kept(scale, mistakes, "scale").astype(float) if "scale-float16" in mistakes else scale
+
+
+def of_codes(dtype):
+    """The values of all codes, as float64."""
+    return np.array([TYPES[dtype].value(code) for code in range(1 << TYPES[dtype].bits)])
+
+
+def values_of(codes, dtype, mistakes):
+    """The values of codes, as float64."""
+    kind, other = TYPES[dtype], dtype
+    if "x-read-as-uint8" in mistakes:
+        return codes.astype(float)
+    for name in "float8_e4m3fn", "float8_e5m2", "hifloat8", "float4_e2m1fn_x2", "float4_e1m2fn_x2":
+        if "x-read-as-" + name.replace("float8_", "").replace("float4_", "").replace("fn_x2", "") in mistakes:
+            other = name
+    values = of_codes(other)[codes]
+    bits = kind.bits - 1
+    sign, size = np.where(codes >> bits, -1.0, 1.0), codes & (1 << bits) - 1
+    exponent, fraction = size >> kind.mantissa, size & (1 << kind.mantissa) - 1
+    if "x-without-subnormals" in mistakes:
+        values = np.where(exponent == 0, np.copysign(0, sign), values)
+    numbers = sign * np.where(exponent > 0, np.ldexp(1.0 + np.ldexp(1.0 * fraction, -kind.mantissa), exponent - kind.bias),
+                              np.ldexp(1.0 * fraction, 1 - kind.bias - kind.mantissa))
+    if "x-without-specials" in mistakes:
+        values = numbers
+    if "x-fnuz" in mistakes:
+        values = np.where(codes == 1 << bits, np.nan, numbers / 2)
+    return values
+
+
+def anti_mx_quant(call, mistakes):
+    given, codes = call.arguments, call.inputs["x"].astype(int)
+    source = given["src_type"]
+    if MX_TYPES[source] == 7:
+        codes = np.stack([codes & 15, codes >> 4], axis=-1).reshape(*codes.shape[:-1], -1)
+    shape, last = codes.shape, codes.ndim - 1
+    if "x-nibbles-swapped" in mistakes:
+        codes = codes.reshape(-1, 2)[:, ::-1].reshape(shape)
+    if "x-halves-of-32" in mistakes:
+        pairs = codes.reshape(-1, 16, 2)
+        codes = np.concatenate([pairs[..., 0], pairs[..., 1]], axis=1).reshape(shape)
+    if "x-fractal-nz" in mistakes:
+        width = 32 << (MX_TYPES[source] == 7)
+        codes = codes.reshape(-1, codes.size // shape[-1], width).swapaxes(0, 1).reshape(shape)
+    x = values_of(codes, source, mistakes)
+    axis, length = given["axis"] % codes.ndim, given["block_size"]
+    if "other-axis" in mistakes:
+        axis = last - 1 if axis == last else last
+    length = next((n for n in (16, 32, 64, 128) if f"groups-of-{n}" in mistakes), length)
+    group = np.indices(shape)[axis] // length
+    inner, pairs = int(np.prod(shape[axis + 1:])), -(-shape[axis] // (2 * length))
+    line, column = np.divmod(np.arange(codes.size).reshape(shape), inner)
+    S = read_scales(call.inputs["mxscale"], given["axis"] % codes.ndim, shape[given["axis"]], given["block_size"], mistakes)
+    place = ((line // shape[axis] * pairs + group // 2) * inner + column) * 2 + group % 2
+    place = placed(place % S.size, S.size, mistakes)
+    scale = scale_of_codes(S[place], mistakes)
+    flushes = {name for name in ("flush-results", "flush-all") if name in mistakes}
+    scale = flushed(scale) if "flush-all" in flushes else scale
+    t = (x / scale if "opposite" in mistakes else x * scale).astype(f4)
+    t = flushed(t) if flushes else t
+    return integer_kernels.stored(t, given["dtype"], mistakes)
+
+
+def placed(place, count, mistakes):
+    """Places of scales in memory: the first one, or the first ones again."""
+    return place * 0 if "scale-of-first" in mistakes else reused(place, mistakes)
+
+
+def read_scales(memory, axis, extent, length, mistakes):
+    """Scales in the order of their places, as a kernel reads them that looks for them in another order."""
+    shape = int(np.prod(memory.shape[:axis])), memory.shape[axis], int(np.prod(memory.shape[axis + 1:-1])), 2
+    pairs, count = memory.reshape(shape), -(-extent // length)
+    if "scales-swapped" in mistakes:
+        pairs = pairs[..., ::-1]
+    for name, order in ORDERS.items():
+        if f"scales-{name}" in mistakes:
+            pairs = memory.reshape([shape[d] for d in order]).transpose(np.argsort(order))
+    if "scales-in-tiles" in mistakes:
+        pairs = memory.reshape(shape[0] // 128, -1, 32, 4, 4).transpose(0, 3, 2, 1, 4).reshape(shape)
+    groups = np.array(pairs.transpose(0, 2, 1, 3).reshape(shape[0], shape[2], -1))
+    if "scales-without-padding" in mistakes:
+        groups[..., :count] = memory.ravel()[:shape[0] * count].reshape(shape[0], 1, count)
+    groups[..., :count] = at_other_place(groups[..., :count], "scale-of-", mistakes)
+    return groups.reshape(shape[0], shape[2], shape[1], 2).transpose(0, 2, 1, 3).ravel()
+
+
+KERNELS = {"dynamic_mx_quant": dynamic_mx_quant, "anti_mx_quant": kernel_of_y(anti_mx_quant)}

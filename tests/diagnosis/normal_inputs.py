@@ -2,8 +2,8 @@
 """Calls with usual inputs: normal values, usual scales, no special values."""
 import numpy as np
 from calls import Call
-from npuquant_facts.operators import OPERATORS
-from numpy_operators import RANGES, SMALL, pack, round_to, small_value, trans_quant_param
+from npuquant_facts.operators import OPERATORS, extents
+from numpy_operators import MX_TYPES, RANGES, SMALL, pack, round_to, small_value, to_small, trans_quant_param
 
 ROWS, COLUMNS = 32, 64  # of the hard inputs that give types and shapes
 ROLES = ("X", "SCALE", "GROUPS", "OFFSET", "SMOOTH", "ROW_SCALE", "BIAS")  # in this order they are drawn
@@ -22,6 +22,8 @@ def normal_call(rows, columns, seed, operator, **arguments):
             shape = [lengths.get(length, length) for length in call.inputs[name].shape]
             if role == "X" and not words:
                 shape = [rows, columns]  # also of int4, whose array holds words
+            if name == "mxscale":
+                shape = extents("OF_PAIRS", (rows, columns), block=call.arguments["block_size"], axis=call.arguments["axis"])
             values = DRAW[role](call, OPERATORS[operator].traits, shape, rng)
             call.inputs[name] = in_type(values, call.types[name])
     return call
@@ -51,12 +53,17 @@ def x(call, traits, shape, rng):
     if "READS_NARROW" in traits:
         low, high = RANGES[call.types["x"]]
         return np.clip(np.rint(values * high / 4), low, high).astype(np.int64)
+    if "READS_CODES" in traits:
+        codes = to_small(values.astype(np.float32), call.arguments["src_type"], "rint")
+        return codes[..., ::2] | codes[..., 1::2] << 4 if MX_TYPES[call.arguments["src_type"]] == 7 else codes
     return values
 
 
 def scale(call, traits, shape, rng):
     if "READS_WORDS" in traits:
         return trans_quant_param(sum_scales(rng, shape), offset(call, traits, shape, rng).astype(np.float32), 0)
+    if "READS_CODES" in traits:
+        return rng.integers(118, 123, shape)
     if "READS_SUMS" in traits:
         return factors(rng, shape, 1e-3)
     if "READS_NARROW" in traits:

@@ -146,6 +146,18 @@ def dynamic_mx_quant_forms():
     yield dict(shape=(128, 64), dtypes={"x": "float32"}, dtype="float4_e2m1fn_x2", scale_alg=2, axis=0)  # rounds a
 
 
+def anti_mx_quant_forms():
+    """All types; then other axes, blocks and odd numbers of groups, in turn."""
+    for x, y in itertools.product(MX_TYPES, FLOATS):
+        yield dict(shape=ROWS, src_type=x, dtype=y)
+    for x, y in zip(MX_TYPES, (*FLOATS, "float16")):
+        yield dict(shape=(128, 64), src_type=x, dtype=y, axis=0)
+        yield dict(shape=(4, 96, 48), src_type=x, dtype=y, axis=1)
+        yield dict(shape=(64, 320), src_type=x, dtype=y, block_size=64)
+        yield dict(shape=(64, 160), src_type=x, dtype=y)
+        yield dict(shape=(128, 256), src_type=x, dtype=y)
+
+
 def row_quant_forms():
     """Float16 hides the difference of some factors if x has so few bits itself."""
     for rule, x in itertools.product(ROW_RULES, FLOATS):

@@ -37,8 +37,8 @@ MOST_HALF_NAMED = 2  # partly, or as possible
 def permuted(call, rng):
     """The same call with its rows in another order."""
     order = rng.permutation(call.inputs["x"].shape[0])
-    for name in "x", "activation_scale":
-        if name in call.inputs:
+    for name in "x", "activation_scale", "mxscale":
+        if name in call.inputs and len(call.inputs[name]) == order.size:
             call.inputs[name] = np.ascontiguousarray(call.inputs[name][order])
     return call
 

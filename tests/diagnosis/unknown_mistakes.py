@@ -117,7 +117,7 @@ OF_X = {
 
 # ---- parameters ----
 
-SCALES = "scales", "scale", "weight_scale"
+SCALES = "scales", "scale", "weight_scale", "mxscale"
 OFFSETS = "zero_points", "offset", "bias"
 
 
@@ -224,6 +224,8 @@ OF_CODES = {
 
 def of_codes(change):
     def results(call, rng):
+        if "mxscale" in call.inputs:
+            return with_input(call, "mxscale", lambda S: change(S.astype(int), rng))
         made = run(call, set())
         if "mxscale" not in made:
             return None

@@ -17,7 +17,7 @@ from npuquant_facts.operators import DIAGNOSED, OPERATORS, UNDIAGNOSED
 from .. import _native, _operators
 from .._arguments import BFLOAT16, shown
 from .._serving.unset import mask_of
-from .._tensors import INPUTS, TensorLike, Unknown, codes_of, result_type, to_array
+from .._tensors import INPUTS, MX, TensorLike, Unknown, codes_of, result_type, to_array
 from .._threads import Kept, get_num_threads, keeping
 from . import conventions, elsewhere, experts, products, remainder, reports
 from .hard_inputs import Form, make
@@ -510,6 +510,8 @@ def hard_inputs(operator: Operator, shape: Sequence[int], *, dtypes: Optional[Ma
     for argument, dtype in (dtypes or {}).items():
         if argument not in optional:
             raise ValueError(f"dtypes: has {shown(argument)}; expected names of {', '.join(optional)}")
+        if "READS_CODES" in OPERATORS[_steps()[name][0]].traits:
+            raise ValueError(f"dtypes: has {shown(argument)}; expected none, as src_type says what codes x has")
         types[argument] = result_type("dtypes", dtype, INPUTS, _INPUT_NAMES).name
     if not isinstance(without, Iterable):
         raise TypeError(f"without: is {type(without).__name__}; expected a name of an argument, or a tuple of names")
@@ -521,6 +523,8 @@ def hard_inputs(operator: Operator, shape: Sequence[int], *, dtypes: Optional[Ma
     seed = _seed(seed)
     settings = {parameter.name: parameter.default for parameter in inspect.signature(function).parameters.values()}
     settings.update(kwargs)  # what is wrong with them, the operator says
+    if "src_type" in settings:
+        types["x"] = result_type("src_type", settings["src_type"], MX).name
     form = Form(_steps()[name][0], shape, types, settings)
     call = {**dict.fromkeys(optional), **kwargs}
 

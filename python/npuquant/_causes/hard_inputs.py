@@ -16,7 +16,7 @@ from npuquant_facts.dtypes import TYPES
 from npuquant_facts.operators import OPERATORS, extents
 
 from .. import _native
-from .._tensors import INPUTS, Result, from_float, packed, to_float
+from .._tensors import CODED, INPUTS, Result, from_float, packed, to_float
 
 __tracebackhide__ = True  # pytest shows the line that calls the package
 
@@ -34,6 +34,7 @@ _BELOW_HALF = 0.5 - 2.0**-25
 _LIMITS = np.array([1, 1.5, 1.75, 1.875, 1.9375])
 _LIMITS = np.concatenate([_LIMITS, _LIMITS + 2.0**-9, _LIMITS + 2.0**-23])
 _ROW_KINDS = 16
+_KINDS = {**CODED, **INPUTS}
 _PASSES = 3
 _DEFINITION = -1  # its number beside those of the mistakes
 #: Elements to draw before two mistakes count as the same.
@@ -44,6 +45,8 @@ _TRIES = 500000
 
 def _stored(values: Any, kind: Result) -> np.ndarray:
     """Values in their type, saturated; an int4 in a byte of its own. All NaN are one: machines differ in theirs."""
+    if kind.name in CODED:  # the values are codes
+        return np.asarray(values).astype(np.uint8)
     values = np.asarray(values, np.float64)
     if kind.name == "bfloat16":
         return from_float(values.astype(np.float32), kind.name)
@@ -177,25 +180,28 @@ class Form:
             like = self.operands.get({"offset": "scale", "smooth": "x"}.get(role, ""))
             if kind is not None:
                 usual = [name for name in tensor.types if TYPES[name].elements == 1][-1]
-                result = INPUTS[kind] if kind else like.kind if like else INPUTS[usual]
+                result = _KINDS[kind] if kind else like.kind if like else _KINDS[usual]
                 self.operands[role] = Operand(tensor.npu_name, result, self._shape(tensor.shape))
         elements = self.operands["x"].kind.elements
         if self.columns % elements:
+            hold = "bytes hold two elements" if elements == 2 else "words hold eight int4"
             raise ValueError(f"shape: dimension {len(self.shape) - 1} is {self.columns}; expected a multiple of "
-                             f"{elements}, as words hold eight int4")
+                             f"{elements}, as {hold}")
 
     def _scaled_dimension(self) -> int:
         try:
             axis = index(self.settings.get("axis", -1))
         except TypeError:
             axis = -1
-        if not (self.divides or axis == -2):
+        if not (self.divides or axis == -2 or "READS_CODES" in self.traits):
             axis = -1
         axis += len(self.shape) * (axis < 0)
         return axis if 0 <= axis < len(self.shape) else 0
 
     def channels(self) -> np.ndarray:
         """Which of the scales each element has."""
+        if "READS_CODES" in self.traits:
+            return self.places_of_groups()
         columns = np.arange(self.columns)
         if self.is_grouped:
             return (self.row_group[:, np.newaxis] * self.columns + columns).ravel().astype(np.int64)
@@ -203,8 +209,20 @@ class Form:
         channels = np.arange(self.shape[d], dtype=np.int64).reshape(-1, *[1] * (len(self.shape) - 1 - d))
         return np.broadcast_to(channels, self.shape).ravel()
 
+    def places_of_groups(self) -> np.ndarray:
+        """For each element the place of the scale of its group, in microscaling."""
+        axis, length = int(self.settings["axis"]) % len(self.shape), self._length_of_groups()
+        extent, inner = self.shape[axis], int(np.prod(self.shape[axis + 1:]))
+        line, column = np.divmod(np.arange(self.count), inner)
+        line, group = line // extent, line % extent // length
+        return ((line * -(-extent // (2 * length)) + group // 2) * inner + column) * 2 + group % 2
+
+    def _length_of_groups(self) -> int:
+        length = self.settings.get("block_size", 32)
+        return index(length) if hasattr(length, "__index__") and length > 0 else 32  # what is wrong, the operator says
+
     def _shape(self, rule: str) -> Tuple[int, ...]:
-        return extents(rule, self.shape, self.ends.shape if self.is_grouped else (),
+        return extents(rule, self.shape, self.ends.shape if self.is_grouped else (), block=self._length_of_groups(),
                        axis=self._scaled_dimension())
 
     def arrays(self, stored: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
@@ -248,6 +266,16 @@ class Parameters:
                  (k == 13, 1e30 * random.between(1, 9, n)), (k == 15, np.where(i % 32 == 15, np.inf, np.nan))]
         return np.select([case for case, _ in cases], [value for _, value in cases], scale)
 
+    def codes(self, i: np.ndarray) -> np.ndarray:
+        """Codes of scales: those with rules of their own, and others by which products are small, large or usual in
+        some type. Neighbours differ."""
+        random, n = self.random, i.size
+        near = 127 + i % 3 * 3 + random.below(3, n)
+        return np.choose(np.minimum(i * 7 % 32, 11), [
+            np.zeros(n), np.ones(n), random.pick([127, 128], n), np.full(n, 254), np.full(n, 255),
+            2 + random.below(12, n), 240 + random.below(13, n), 96 + random.below(24, n), 128 + random.below(20, n),
+            random.below(256, n), random.below(256, n), near])
+
     def offset(self, i: np.ndarray, kind: Result) -> np.ndarray:
         random, n = self.random, i.size
         packs = "MAKES_WORDS" in self.form.traits
@@ -263,6 +291,8 @@ class Parameters:
         random, kind = self.random, operand.kind
         n = int(np.prod(operand.shape, dtype=np.int64))
         i = np.arange(n)
+        if kind.name in CODED:
+            return _stored(self.codes(i), kind)
         if role == "smooth":
             # Within a group all are one number times a power of two, so a row can have equal products, to the bit. Some
             # are so large that an x that is subnormal in float32 counts.
@@ -410,6 +440,8 @@ class Elements(Maker):
             return np.where(random.one_in(2, n), random.any(n), self.parameters.scale(i))
         if "READS_NARROW" in form.traits:
             return random.between(-128.49, 127.49, n)
+        if "READS_CODES" in form.traits:
+            return random.below(1 << TYPES[self.kind.name].bits, n)
         shift, offset, scale, row_scale = self._affine(i)
         offset = np.where(random.one_in(4, n), 0, offset)  # a half before it is added
         x = (self._target(n) - offset) / row_scale / scale - shift
@@ -428,6 +460,8 @@ class Elements(Maker):
         it."""
         random, n = self.random, i.size
         kind = self.form.operands["scale"].kind
+        if kind.name in CODED:
+            return _stored(self.parameters.codes(random.below(32, n)), kind)
         shift, offset, _, row_scale = self._affine(i)
         product = np.where(random.one_in(8, n), random.between(-1, 1, n) * 2.0**-24, self._target(n) - offset)
         scale = product / row_scale / (x + shift)
@@ -490,12 +524,7 @@ class Tokens(Maker):
             band = row // matrix * -(-matrix // height) + row % matrix // height
             self.token = band * -(-form.columns // width) + column // width
         elif "MICROSCALES" in form.traits:
-            axis, length = int(form.settings["axis"]) % len(form.shape), int(form.settings["block_size"]) or 32
-            extent, inner = form.shape[axis], int(np.prod(form.shape[axis + 1:]))
-            line, column = np.divmod(np.arange(form.count), inner)
-            line, group = line // extent, line % extent // length
-            place = ((line * -(-extent // (2 * length)) + group // 2) * inner + column) * 2 + group % 2
-            self.place, self.token = np.unique(place, return_inverse=True)
+            self.place, self.token = np.unique(form.places_of_groups(), return_inverse=True)
         else:
             self.token = np.arange(form.count) // (form.columns if tokens >= form.rows else form.count)
         self.order = np.argsort(self.token, kind="stable")
