@@ -6,6 +6,7 @@ from npuquant_facts.operators import OPERATORS, extents
 from numpy_operators import MX_TYPES, RANGES, SMALL, pack, round_to, small_value, to_small, trans_quant_param
 
 ROWS, COLUMNS = 32, 64  # of the hard inputs that give types and shapes
+IN_GROUPS = 128, 256  # the same, where scales may be in tiles
 ROLES = ("X", "SCALE", "GROUPS", "OFFSET", "SMOOTH", "ROW_SCALE", "BIAS")  # in this order they are drawn
 
 
@@ -13,7 +14,8 @@ def normal_call(rows, columns, seed, operator, **arguments):
     """A call of an operator with normal values as inputs."""
     data, *others = OPERATORS[operator].inputs
     words = "MAKES_WORDS" in OPERATORS[operator].traits
-    call = Call(operator, (COLUMNS,) if words else (ROWS, COLUMNS), **arguments)
+    in_groups = OPERATORS[operator].traits & {"MICROSCALES", "READS_CODES"}
+    call = Call(operator, (COLUMNS,) if words else IN_GROUPS if in_groups else (ROWS, COLUMNS), **arguments)
     lengths, rng = {ROWS: rows, COLUMNS: columns}, np.random.default_rng(seed)
     names = {"X": next(iter(call.inputs)), **{row.role: row.name for row in others if row.name in call.inputs}}
     for role in ROLES:
