@@ -1483,14 +1483,14 @@ static npuq_dtype other_small_dtype(npuq_dtype dtype)
 static struct small_type small_type_of(const struct arithmetic *a, npuq_dtype dtype)
 {
     const struct dtype *type = dtype_of(dtype);
-    const int how = choice(a, STEP_RESULT);
+    const int how = choice(a, STEP_SMALL_TYPE);
 
     if (type->kind == KIND_TAPERED_FLOAT) {
         return (struct small_type){{.bits = 8, .largest = (float)type->high}, true, -22};
     }
     npuq_ref_small_facts of =
-        npuq_ref_small_facts_of((npuq_ref_dtype)(how == RESULT_OTHER_TYPE ? other_small_dtype(dtype) : dtype));
-    if (how == RESULT_FNUZ) { /* the values of all codes are halved, and the last one is a number */
+        npuq_ref_small_facts_of((npuq_ref_dtype)(how == SMALL_TYPE_OTHER ? other_small_dtype(dtype) : dtype));
+    if (how == SMALL_TYPE_FNUZ) { /* the values of all codes are halved, and the last one is a number */
         of.bias += 1;
         of.largest = dtype == NPUQ_FLOAT8_E4M3FN ? 240 : of.largest;
     }
@@ -1591,26 +1591,31 @@ static uint32_t code_of_size(const struct arithmetic *a, const struct small_type
 static uint64_t small_bits(const struct arithmetic *a, double exact, npuq_dtype dtype)
 {
     const struct small_type type = small_type_of(a, dtype);
-    const int how = choice(a, STEP_RESULT);
+    const bool is_fnuz = choice(a, STEP_SMALL_TYPE) == SMALL_TYPE_FNUZ;
+    const bool turns_zero = choice(a, STEP_RESULT) == RESULT_ZERO_SIGN;
+    const bool is_usual = choice(a, STEP_RESULT) == AS_DEFINED && choice(a, STEP_SMALL_TYPE) == AS_DEFINED &&
+                          choice(a, STEP_SATURATION) == AS_DEFINED && choice(a, STEP_ROUNDING) == AS_DEFINED;
     const int nan = choice(a, STEP_NAN);
     float t = to_odd(converted_first(a, exact));
+    uint32_t code;
 
     if (npuq_ref_is_nan(t) && (nan == NAN_LOW || nan == NAN_HIGH)) {
         t = nan == NAN_LOW ? -INFINITY : INFINITY; /* it is clamped, as these are */
     } else if (npuq_ref_is_nan(t)) {
-        return nan != NAN_KEPT ? 0 : type.is_tapered || how == RESULT_FNUZ ? 0x80 : 0x7F;
+        return nan != NAN_KEPT ? 0 : type.is_tapered || is_fnuz ? 0x80 : 0x7F;
     }
-    if (how == AS_DEFINED && choice(a, STEP_SATURATION) == AS_DEFINED && choice(a, STEP_ROUNDING) == AS_DEFINED) {
-        return type.is_tapered ? npuq_ref_to_hifloat8(t)
-                               : npuq_ref_to_small_float((npuq_ref_dtype)dtype, t, a->call->options.mx.rounding);
+    const uint32_t sign = (uint32_t)is_negative((double)t) << (type.of.bits - 1);
+    if (!is_usual) {
+        code = code_of_size(a, &type, t);
+    } else if (type.is_tapered) {
+        code = npuq_ref_to_hifloat8(t) & ~sign;
+    } else {
+        code = npuq_ref_to_small_float((npuq_ref_dtype)dtype, t, a->call->options.mx.rounding) & ~sign;
     }
-    uint32_t code = code_of_size(a, &type, t);
-    if (how == RESULT_FLUSHED && code >> (type.is_tapered ? 3 : type.of.fraction) == 0) {
+    if (choice(a, STEP_SUBNORMALS) & SUBNORMAL_OF_SMALL && code >> (type.is_tapered ? 3 : type.of.fraction) == 0) {
         code = 0;
     }
-    const bool keeps_sign = how != RESULT_FNUZ && type.is_tapered == (how == RESULT_ZERO_SIGN);
-    const uint32_t sign = (uint32_t)is_negative((double)t) << (type.of.bits - 1);
-    return code > 0 || keeps_sign ? sign | code : 0;
+    return code > 0 || (!is_fnuz && type.is_tapered == turns_zero) ? sign | code : 0;
 }
 
 /* ---- elements --------------------------------------------------------------------------------------------------- */

@@ -35,21 +35,22 @@ enum step {
     STEP_SMALL_GROUPS,   /* 1 + npuq_ref_small_groups: when microscaling makes small groups zeros */
     STEP_BAD_GROUPS,     /* enum bad_choice: what microscaling makes of groups with NaN or infinities */
     STEP_TOKEN_TYPE,     /* enum type_choice: that the row's parameters are rounded to */
-    STEP_RETURNED,   /* enum type_choice, returned_choice: what they become when they are returned, and not before */
-    STEP_SCALING,    /* enum scaling_choice */
-    STEP_QUOTIENT,   /* enum quotient_choice: of the device's vector unit; the choice of no hypothesis */
-    STEP_PRODUCT,    /* enum type_choice, product_choice: of x times or by the scale */
-    STEP_SUM,        /* enum sum_choice */
-    STEP_ORDER,      /* enum order_choice */
-    STEP_BIAS_PLACE, /* enum place_choice */
-    STEP_BIAS,       /* enum bias_choice */
-    STEP_ROUNDING,   /* enum rounding_choice */
-    STEP_SATURATION, /* enum saturation_choice */
-    STEP_NAN,        /* enum nan_choice */
-    STEP_SUBNORMALS, /* enum subnormal_choice */
-    STEP_RESULT,     /* enum result_choice: the conversion to a floating-point type, the order of bytes */
-    STEP_WORD,       /* enum word_choice: of trans_quant_param, and how requant reads one */
-    STEP_LAYOUT,     /* enum layout_choice */
+    STEP_RETURNED,       /* enum type_choice, returned_choice: what they are when they are returned, not before */
+    STEP_SCALING,        /* enum scaling_choice */
+    STEP_QUOTIENT,       /* enum quotient_choice: of the device's vector unit; the choice of no hypothesis */
+    STEP_PRODUCT,        /* enum type_choice, product_choice: of x times or by the scale */
+    STEP_SUM,            /* enum sum_choice */
+    STEP_ORDER,          /* enum order_choice */
+    STEP_BIAS_PLACE,     /* enum place_choice */
+    STEP_BIAS,           /* enum bias_choice */
+    STEP_ROUNDING,       /* enum rounding_choice */
+    STEP_SATURATION,     /* enum saturation_choice */
+    STEP_NAN,            /* enum nan_choice */
+    STEP_SUBNORMALS,     /* enum subnormal_choice */
+    STEP_SMALL_TYPE,     /* enum small_type_choice: the small float that is made */
+    STEP_RESULT,         /* enum result_choice: the conversion to a floating-point type, the order of bytes */
+    STEP_WORD,           /* enum word_choice: of trans_quant_param, and how requant reads one */
+    STEP_LAYOUT,         /* enum layout_choice */
     STEPS
 };
 
@@ -275,7 +276,11 @@ enum saturation_choice {
     SATURATE_LESSER, /* to 240 for 448, or 49152 for 57344 */
 };
 enum nan_choice { NAN_LOW = 1, NAN_HIGH, NAN_NEGATIVE, NAN_BEFORE_OFFSET, NAN_KEPT };
-enum subnormal_choice { SUBNORMAL_INPUTS = 1, SUBNORMAL_RESULTS = 2, SUBNORMAL_ALL = 3 };
+enum subnormal_choice { SUBNORMAL_INPUTS = 1, SUBNORMAL_RESULTS = 2, SUBNORMAL_ALL = 3, SUBNORMAL_OF_SMALL = 4 };
+enum small_type_choice {
+    SMALL_TYPE_OTHER = 1, /* the other one with as many bits */
+    SMALL_TYPE_FNUZ,      /* the one whose bias is 1 more, and whose -0 is NaN */
+};
 enum result_choice {
     RESULT_TRUNCATED = 1,
     RESULT_HALF_AWAY,
@@ -291,9 +296,7 @@ enum result_choice {
     RESULT_SIGN_MAGNITUDE,
     RESULT_ONES_COMPLEMENT,
     RESULT_NEGATED,
-    RESULT_OTHER_TYPE,  /* of small floats: the bits of the one with as many bits */
-    RESULT_FNUZ,        /* or of the one whose bias is 1 more, and whose -0 is NaN */
-    RESULT_ZERO_SIGN,   /* zero loses its sign, or in the type that has no -0 keeps it */
+    RESULT_ZERO_SIGN,   /* of small floats: zero loses its sign, or in the type that has no -0 keeps it */
     RESULT_SHIFT_WRAPS, /* a shift by 32 places or more is one by the low five bits of their number */
 };
 enum word_choice {
