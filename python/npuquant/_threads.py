@@ -8,6 +8,7 @@ import operator
 from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
 
 from npuquant_facts.dtypes import NUMBERED, Type
+from npuquant_facts.operators import OPERATORS
 
 from . import _native
 
@@ -42,12 +43,12 @@ class Kept(NamedTuple):
     name: str
     call: Any  # for _native
     function: Any  # of _native
-    arguments: Tuple[Any, ...]  # the inputs and options, the results, and the number of the first one's type
+    arguments: Tuple[Any, ...]  # the inputs and options, the results, and the numbers of types: see run()
 
     @property
     def result(self) -> Type:
         """The type of the first result."""
-        return NUMBERED[self.arguments[-1]]
+        return NUMBERED[self.arguments[-2 if "READS_CODES" in OPERATORS[self.name].traits else -1]]
 
 
 _kept: contextvars.ContextVar[Optional[List[Kept]]] = contextvars.ContextVar("npuquant_kept", default=None)
@@ -65,7 +66,8 @@ def keeping() -> Iterator[List[Kept]]:
 
 
 def run(function: Any, *arguments: Any) -> None:
-    """Calls an operator of _native; the last of the arguments is the number of the first result's type."""
+    """Calls an operator of _native; the last of the arguments is the number of the first result's type, and where x has
+    codes, behind it that of x's."""
     kept = _kept.get()
     if kept is None:
         function(*arguments, _threads)

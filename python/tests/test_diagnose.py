@@ -40,6 +40,9 @@ CALLS += [(name, npuquant.hard_inputs(name, shape, **arguments).call) for name, 
         ("float4_e2m1fn_x2", -1, {"scale_alg": 2, "dst_type_max": 7.0, "round_mode": "floor"}),
         ("float8_e5m2", 1, {"scale_alg": 1, "max_low_bound": 0.5, "bad_groups": 1, "dtypes": {"input": "bfloat16"}}),
         ("float4_e1m2fn_x2", 0, {"small_groups": 2, "dtypes": {"input": np.float16}}))],
+    *[("anti_mx_quant", (3, 70, 40), {"src_type": source, "dst_type": dtype, "axis": axis, "block_size": block})
+      for source, dtype, axis, block in (("float4_e1m2fn_x2", "float32", -1, 32), ("float8_e5m2", "float16", 1, 64),
+                                         (296, 15, 0, 32))],
     ("npu_quantize", (12, 40), {"dtype": np.int32, "axis": 0, "dtypes": {"zero_points": "int8"}}),
     ("npu_quantize", (3, 4, 40), {"dtype": "quint4x2", "div_mode": False, "without": "zero_points"}),
     ("npu_group_quant", (12, 40), {"dtypes": {"x": "bfloat16", "group_index": np.int32}}),
@@ -606,7 +609,7 @@ def test_calls_that_are_refused():
     for operator in ("quantize", "version", np.zeros(3), None, npuquant.version, npuquant.diagnose):
         for call in (lambda: npuquant.diagnose(actual, operator, x), lambda: npuquant.hypotheses(operator),
                      lambda: npuquant.explain(operator, x, at=0), lambda: npuquant.hard_inputs(operator, (3,))):
-            with pytest.raises(ValueError, match=r"\Aoperator: is .*; expected one of dequant, (dynamic_\w+, )+npu_"):
+            with pytest.raises(ValueError, match=r"\Aoperator: is .*; expected one of anti_mx_quant, dequant, (dynamic_\w+, )+npu_"):
                 call()
     assert _threads._kept.get() is None
 
@@ -664,16 +667,18 @@ def test_steps_end_with_the_result(name, call):
     y = expected.unpack(y) if dtype == "quint4x2" else y
     if expected.MX_TYPES.get(dtype) == 7:
         y = np.stack([y & 15, y >> 4], axis=-1).reshape(*y.shape[:-1], -1)
+    if name == "anti_mx_quant":
+        dtype = {15: "bfloat16"}.get(dtype, dtype)
     places = [tuple(np.random.default_rng(i).integers(y.shape)) for i in range(20)]
     for element in npuquant.explain(name, **call, at=places).elements:
         assert element.definition.endswith(in_text(y[element.index], dtype))
         steps = {step.step: step.definition for step in element.steps}
-        if name == "dynamic_mx_quant":
+        if "mx_quant" in name:
             at, axis = list(element.index), call.get("axis", -1)
-            at[axis] //= 32
+            at[axis] //= call.get("block_size", 32)
             pair = at.copy()
             pair[axis] //= 2
-            assert steps["S"] == str(parameters[0][(*pair, at[axis] % 2)])
+            assert steps["S"] == str([*parameters, call.get("mxscale")][0][(*pair, at[axis] % 2)])
             continue
         for each, values in zip(("scale", "offset"), parameters):
             *rows, column = element.index
@@ -1008,6 +1013,39 @@ def test_all_of_another_convention():
     floor[0][5, 7] ^= 1
     found = npuquant.diagnose(floor, "dynamic_mx_quant", **hard.call)
     assert found.verdict in ("none", "partly") and "conventions" not in found.to_dict()
+
+
+def test_back_from_codes():
+    """Kernels that take codes of scales, their places or codes of elements for others; the steps of an element."""
+    codes = np.random.default_rng(7).integers(0, 256, (8, 160)).astype(np.uint8)
+    mxscale = np.random.default_rng(8).integers(96, 150, (8, 3, 2)).astype(np.uint8)
+    mxscale[:2, 0] = [[0, 255], [128, 200]]
+    call = {"x": codes, "mxscale": mxscale, "src_type": "float8_e4m3fn", "dst_type": "float32"}
+    right = npuquant.anti_mx_quant(**call)
+    npuquant.testing.assert_equal(right, "anti_mx_quant", **call)
+    by_shift = (mxscale.astype("u4") << 23).view(f4).reshape(8, -1)[:, :5].repeat(32, axis=1)
+    with np.errstate(all="ignore"):
+        kernel = npuquant.mx.decode(codes, "float8_e4m3fn") * by_shift
+    for actual, name in (
+            (np.where(np.isnan(kernel), f4(np.nan), kernel), "scale-shifted"),
+            (npuquant.anti_mx_quant(**{**call, "mxscale": mxscale[..., ::-1]}), "scales-swapped"),
+            (npuquant.anti_mx_quant(**{**call, "mxscale": np.where(mxscale < 255, mxscale + 1, mxscale).astype("u1")}),
+             "scale-bias-126"),
+            (npuquant.anti_mx_quant(**{**call, "src_type": "float8_e5m2"}), "x-read-as-e5m2"),
+            (npuquant.npu_anti_quant(codes.view("i1"), np.ones(1, f4), dst_dtype="float32"), None)):
+        found = npuquant.diagnose(actual, "anti_mx_quant", **call)
+        assert found.verdict == ("explained" if name else "none") and found.admissible is None
+        assert name in (None, *(finding.name for finding in found.first_place)), found
+    steps = steps_at((0, 0), "anti_mx_quant", **call)
+    assert list(steps) == ["x", "S", "scale = 2^(S - 127)", "x * scale"]
+    assert steps["S"] == "0" and steps["scale = 2^(S - 127)"] == "5.87747175e-39 (0x00400000)"
+    assert steps_at((0, 32), "anti_mx_quant", **call)["x * scale"] == "NaN"
+    with pytest.raises(ValueError, match=r"\Adtypes: has 'x'; expected none, as src_type says what codes x has"):
+        npuquant.hard_inputs("anti_mx_quant", (2, 64), dtypes={"x": np.int8})
+    with pytest.raises(ValueError, match=r"\Ashape: dimension 1 is 63; expected a multiple of 2, as bytes hold two elements"):
+        npuquant.hard_inputs("anti_mx_quant", (2, 63), src_type="float4_e2m1fn_x2")
+    known = {each.name for each in npuquant.hypotheses("anti_mx_quant")}
+    assert known.isdisjoint({"scale-bfloat16", "float64", "flush-inputs", "offset-of-next", "by-dimension-0", "scale-floor"})
 
 
 def test_what_is_left_of_microscaling():

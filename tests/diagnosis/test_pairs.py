@@ -81,6 +81,8 @@ PAIRS = (
     ("dynamic_mx_quant", {"scale_alg": 1}, "scale-floor", "truncate"),
     ("dynamic_mx_quant", {"dtype": "float4_e2m1fn_x2"}, "nibbles-swapped", "scale-even"),
     ("dynamic_mx_quant", {}, "scale-ceil", "scales-swapped"),
+    ("anti_mx_quant", {}, "scales-swapped", "x-fnuz"),
+    ("anti_mx_quant", {"src_type": "float4_e2m1fn_x2"}, "x-nibbles-swapped", "scale-of-next-group"),
     ("dynamic_mx_quant", {}, "scales-groups-first", "truncate"),
     ("dynamic_mx_quant", {"dtype": "float4_e2m1fn_x2"}, "scale-of-group-before", "scales-in-planes"),
     ("dynamic_mx_quant", {"axis": 0}, "scales-not-paired", "rows-overwritten"),
@@ -105,6 +107,8 @@ RARE_PAIRS = (
     ("dequant", {"without": ("bias", "activation_scale")}, "nan-negative", "scale-of-next"),
     ("requant", {"dtype": "int8"}, "wrap", "one-clamp"),
     ("dynamic_mx_quant", {}, "scale-rceil", "bad-groups-nan"),
+    ("anti_mx_quant", {"dtype": "float16"}, "scale-ff-infinite", "result-half-away"),
+    ("anti_mx_quant", {"dtype": "bfloat16"}, "scale-shifted", "x-without-specials"),
     ("dynamic_mx_quant", {"dtype": "float4_e2m1fn_x2", "round_mode": "round"}, "half-to-zero", "small-groups-kept"),
     ("trans_quant_param", {}, "other-round-mode", "offset-int8"),
     ("trans_quant_param", {"without": "offset"}, "all-scale-bits", "halves-swapped"),
@@ -118,6 +122,7 @@ PARTS = (
     ("dynamic_quant_asymmetric", {}, "round-first"),
     ("dynamic_block_quant", {"block": 16}, "scale-of-next-block"),
     ("dynamic_mx_quant", {}, "truncate"),
+    ("anti_mx_quant", {}, "x-without-subnormals"),
     ("anti_quant", {}, "result-truncated"),
     ("dequant", {}, "product-bfloat16"),
     ("requant", {}, "floor"),
@@ -132,6 +137,7 @@ FORMS = (
     ("dynamic_quant_asymmetric", INT4),
     ("dynamic_block_quant", {"block": 8, **INT4}),
     ("dynamic_mx_quant", {"dtype": "float4_e1m2fn_x2", "axis": 0}),
+    ("anti_mx_quant", {"src_type": "float4_e1m2fn_x2", "axis": 0}),
 )
 
 
