@@ -238,7 +238,7 @@ def in_pairs(scales: TensorLike, *, axis: int = -1) -> np.ndarray:
     >>> in_pairs(np.array([[120, 121, 122]], np.uint8)).tolist()
     [[[120, 121], [122, 0]]]
     """
-    codes = _codes_of(codes_of(scales, "float8_e8m0fnu"), TYPES["float8_e8m0fnu"])
+    codes = _codes_of(scales, TYPES["float8_e8m0fnu"], "scales")
     codes = np.moveaxis(codes, axis, -1)
     codes = np.pad(codes, [(0, 0)] * (codes.ndim - 1) + [(0, codes.shape[-1] % 2)])
     pairs = codes.reshape(*codes.shape[:-1], codes.shape[-1] // 2, 2)
@@ -255,10 +255,10 @@ def _coded_type(dtype: Any, argument: str = "dtype") -> Type:
     return TYPES[name or result_type(argument, dtype, CODED).name]
 
 
-def _codes_of(codes: TensorLike, kind: Type) -> np.ndarray:
-    array = to_array("codes", codes_of(codes, kind.name))
+def _codes_of(codes: TensorLike, kind: Type, argument: str = "codes") -> np.ndarray:
+    array = to_array(argument, codes_of(codes, kind.name))
     if not isinstance(array, np.ndarray) or array.dtype != np.uint8:
-        raise ArgumentTypeError(f"codes: is {array.dtype}; expected uint8 or {kind.name}")
+        raise ArgumentTypeError(f"{argument}: is {array.dtype}; expected uint8 or {kind.name}")
     return array
 
 

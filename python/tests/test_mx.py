@@ -364,7 +364,7 @@ def test_conversions_that_are_refused():
         ("values: is int8; expected float32, float16 or bfloat16", mx.encode, codes.view(np.int8), "mxfp8"),
         (r"values: has the shape \(3,\); expected an even last extent, as dtype is float4_e2m1fn_x2", mx.encode,
          np.zeros(3, f4), "mxfp4"),
-        ("codes: is float32; expected uint8 or float8_e8m0fnu", mx.in_pairs, np.zeros(2, f4)),
+        ("scales: is float32; expected uint8 or float8_e8m0fnu", mx.in_pairs, np.zeros(2, f4)),
         (f"array: is 'float32'; expected {coded}", mx.from_ml_dtypes, np.zeros(2, f4)),
     ):
         with pytest.raises(RuntimeError, match=rf"\A{says} \[{call.__name__}\]\Z"):
