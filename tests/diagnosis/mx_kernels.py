@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels of microscaling with mistakes."""
+import re
+
 import integer_kernels
 import numpy as np
 from npuquant_facts.dtypes import TYPES
@@ -141,6 +143,11 @@ def dynamic_mx_quant(call, names):
 
 # ---- back from codes ----
 
+#: Mistakes at one step, of which a kernel makes one: groups and their neighbours, the order of scales, what codes stand for.
+AT_ONE_STEP = [re.compile(names) for names in (
+    "groups-of|other-axis", "scale-of-(?!first$)", "scales-|first-|scale-of-first$", "scale-(?!of-|read|float16)",
+    "scale-(read|float16)", "x-(read|fnuz|without)", "x-(nibbles|halves|fractal)")]
+
 
 def scale_of_codes(S, mistakes):
     """The values of codes of scales, as float64: 2^128 is beyond float32."""
@@ -198,6 +205,8 @@ def values_of(codes, dtype, mistakes):
 
 
 def anti_mx_quant(call, mistakes):
+    if any(sum(bool(names.match(name)) for name in mistakes.names) > 1 for names in AT_ONE_STEP):
+        raise ValueError("the kernel makes one mistake at a step")
     given, codes = call.arguments, call.inputs["x"].astype(int)
     source = given["src_type"]
     if MX_TYPES[source] == 7:
