@@ -417,9 +417,9 @@ const struct hypothesis hypotheses[] = {
                   "scales in tiles of 128 rows and 4 groups, as matrix units of other vendors read them"),
     SCALES_STORED("without-padding", WITHOUT_PADDING,
                   "the scales of rows one after the other, without the one that completes an odd number"),
-    {"scale-without-bias", USUAL, MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_RETURNED, RETURNED_WITHOUT_BIAS),
+    {"returned-without-bias", USUAL, MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_RETURNED, RETURNED_WITHOUT_BIAS),
      "returns S - 127", "The byte of a scale has a bias of 127: S itself."},
-    {"scale-inverse", USUAL, MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_RETURNED, RETURNED_INVERSE),
+    {"returned-inverse", USUAL, MICROSCALES, Y_ANY, NO_NEEDS, DOES(STEP_RETURNED, RETURNED_INVERSE),
      "returns the byte of R, which elements are multiplied by: 254 - S", "Return S: elements times 2^(S - 127) are x."},
     /* ---- microscaling: back from codes ---- */
     EXPONENT("shifted", COMMON, Y_WIDE, SHIFTED, "takes S << 23 for the bits of the scale: 0 at 00, infinite at FF",

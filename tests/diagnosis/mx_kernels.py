@@ -131,9 +131,9 @@ def dynamic_mx_quant(call, names):
     if MX_TYPES[dtype] == 7:
         codes = codes[..., ::2] | codes[..., 1::2] << 4
     S = np.moveaxis(returned, own_axis, -1)[..., ::own_length].astype(np.uint8)
-    if "scale-without-bias" in mistakes:
+    if "returned-without-bias" in mistakes:
         S = S - np.uint8(127)
-    if "scale-inverse" in mistakes:
+    if "returned-inverse" in mistakes:
         S = np.where(S == 255, 255, 254 - S).astype(np.uint8)
     S = np.concatenate([S, np.zeros((*S.shape[:-1], S.shape[-1] % 2), np.uint8)], axis=-1)
     pairs = stored(np.moveaxis(S.reshape(*S.shape[:-1], -1, 2), -2, own_axis), own_axis, mistakes)
