@@ -203,8 +203,8 @@ enum {
         OTHER_OPERATOR
 #define AS_GROUPED_SWIGLU                                                                                              \
     "multiplies by 1 / (m / DMAX) and rounds to float16, as npu_grouped_matmul_swiglu_quant does", OTHER_OPERATOR
-/* How microscaling finds the codes of scales elsewhere. Who has a rule, the package's table says: CONVENTIONS of mx.py,
-   which the diagnosis there adds to the words. */
+/* How microscaling finds the codes of scales elsewhere. CONVENTIONS of mx.py says who has a rule, and the package adds
+ * that to the words. */
 #define CODE(name, how_common, y, rule, what)                                                                          \
     {                                                                                                                  \
         "scale-" name, how_common, MICROSCALES, y, NO_NEEDS, DOES(STEP_CODE, CODE_##rule), what, OTHER_RULE            \
@@ -1443,8 +1443,7 @@ static bool changes_groups(const struct variant *variant, const struct call *cal
            choice[STEP_ROUNDING] != (int)steps_rounding_to_small(call);
 }
 
-/* Whether elements get scales of other groups, where the choices say so. One line has its first scale by another name.
- */
+/* Whether elements get scales of other groups, where the choices say so. In one line, the first has another name. */
 static bool takes_other_scales(const struct variant *variant, const struct call *call)
 {
     const struct lines lines = call_lines(call, call_axis(call), call->token_length);

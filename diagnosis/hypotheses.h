@@ -31,8 +31,7 @@ struct needs {
     bool half_x;         /* x is float16 or bfloat16 */
     bool wide_x;         /* x or the smooth scales are float32 or bfloat16: they can be subnormal as float32 */
     bool float32;        /* x or its scale is float32 */
-    bool float16_inside; /* what float16 loses is not what the conversion of the last product to y loses; in
-                            microscaling it loses something */
+    bool float16_inside; /* what float16 loses is not what the conversion of the last product to y loses */
     bool bfloat16_inside;
     bool int4_x;         /* x has 4 bits */
     bool float8_x;       /* codes of 8 bits */
