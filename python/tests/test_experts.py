@@ -1048,9 +1048,9 @@ def test_assert_equal_of_experts():
     found = cause_of([ours[0], ours[1] + 1], MATMUL, parts, list(weight), group_type=-1, output_dtype="int32")
     assert found.verdict == "none" and [one.name for one in found.results] == ["y[0]", "y[1]"]
     assert found.element.result == "y[1]"
-    with pytest.raises(ValueError, match="operator: is 'npu_moe'; expected one of dequant, .*npu_moe_re_routing"):
+    with pytest.raises(ValueError, match="operator: is 'npu_moe'; expected one of anti_mx_quant, dequant, .*npu_moe_re_routing"):
         npuquant.diagnose(y, "npu_moe")
-    with pytest.raises(ValueError, match="operator: is 'npu_moe_re_routing'; expected one of dequant, ((?!moe).)*$"):
+    with pytest.raises(ValueError, match="operator: is 'npu_moe_re_routing'; expected one of anti_mx_quant, dequant, ((?!moe).)*$"):
         npuquant.hard_inputs("npu_moe_re_routing", (4, 4))
 
 

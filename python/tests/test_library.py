@@ -470,7 +470,7 @@ def test_refusals(status, says, call, threads):
         (TypeError, r"x: is a masked array; ", lambda: npuquant.npu_dynamic_quant_asymmetric(np.ma.masked_array(X))),
         (TypeError, r"scales: is list; expected a NumPy array or an object with __dlpack__ \[npu_\w+\]\Z",
          lambda: npuquant.npu_quantize(X, [1.0] * 1000, None, "int8")),
-        (ValueError, r"operator: is ndarray; expected one of dequant, ", lambda: npuquant.diagnose(X, MANY)),
+        (ValueError, r"operator: is ndarray; expected one of anti_mx_quant, dequant, ", lambda: npuquant.diagnose(X, MANY)),
         (ValueError, r"name: ndarray; expected one of ref, ", lambda: npuquant.set_backend(MANY)),
         (ValueError, r"name: 'sse2'; expected one of ref, ", lambda: npuquant.set_backend("sse2")),
         (ValueError, r"threads: is 0; ", lambda: npuquant.set_num_threads(0)),
