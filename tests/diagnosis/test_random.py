@@ -38,7 +38,6 @@ FORMS = {
     "dynamic_quant_asymmetric, float32 to int8": ("dynamic_quant_asymmetric", {}),
     "dynamic_quant_asymmetric, float32 to int4": ("dynamic_quant_asymmetric", {"dtype": "quint4x2"}),
     "dynamic_block_quant in blocks of 32, float32 to int8": ("dynamic_block_quant", {"block": 32}),
-    "dynamic_quant_float8, float32 to float8_e4m3fn": ("dynamic_quant_float8", {}),
     "dynamic_mx_quant, bfloat16 to float8_e4m3fn": ("dynamic_mx_quant", {"dtypes": {"x": "bfloat16"}}),
     "dynamic_mx_quant, float32 to float4_e2m1": ("dynamic_mx_quant", {"dtype": "float4_e2m1fn_x2"}),
     "anti_quant, int8 to float16": ("anti_quant", {}),
