@@ -51,7 +51,7 @@ extern const char *const slot_names[SLOTS];
 
 /* The operators that have a diagnosis come first, with the numbers of their bits there. The youngest are the last: the
  * order decides the checksum. */
-#define EACH_FUNCTION(DO) EACH_OPERATOR(DO) EACH_IN_C(DO) EACH_UNDIAGNOSED(DO)
+#define EACH_FUNCTION(DO) EACH_OPERATOR(DO) EACH_IN_C(DO)
 
 #define NUMBER(name, NAME, EXECUTOR) TEST_##NAME,
 enum test_operator { EACH_FUNCTION(NUMBER) TEST_OPERATORS };

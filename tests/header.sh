@@ -152,9 +152,8 @@ rows_of() {
     sed -n "/^#define $1(/,/[^\\]\$/s/^    DO(\([a-z0-9_]*\), .*/\1/p" "$(dirname "$0")/../src/operators.def"
 }
 
-# Files that do not use the lists: one names every function, others every operator, or every one that has Python.
+# Files that do not use the lists: one names every function, others every operator.
 rows_of EACH_OPERATOR >"$work/operators"
-{ rows_of EACH_OPERATOR && rows_of EACH_UNDIAGNOSED; } >"$work/python"
 cat "$work/WITH" "$work/WITHOUT" >"$work/all"
 while read -r function; do
     named tests/test_errors.c "\bop = TEST_$(echo "$function" | tr '[:lower:]' '[:upper:]')\b"
@@ -162,11 +161,9 @@ done <"$work/all"
 while read -r function; do
     named bench/cases.py "\"$function/"
     named tests/data/make_examples.py "\"$(echo "$function" | tr _ -)\""
-done <"$work/operators"
-while read -r function; do
     named tests/random_calls.py "^def random_$function\("
     named "docs/operators/${function%_float8}.md" "npuq_$function" # a part of the page of the operator to integers
-done <"$work/python"
+done <"$work/operators"
 
 # Code asks what an operator has, as its rows say, not which one it is: no more comparisons than these name an operator.
 most=40

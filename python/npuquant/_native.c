@@ -22,7 +22,6 @@
 #define FUNCTION(name, NAME, EXECUTOR) X(npuq_##name)
 #define FUNCTIONS                                                                                                      \
     EACH_OPERATOR(FUNCTION)                                                                                            \
-    EACH_UNDIAGNOSED(FUNCTION)                                                                                         \
     X(npuq_status_name)                                                                                                \
     X(npuq_last_error)
 
@@ -63,7 +62,6 @@ static PyObject *type_error;
         return RUN_##EXECUTOR(name);                                                                                   \
     }
 EACH_OPERATOR(RUN)
-EACH_UNDIAGNOSED(RUN)
 EACH_OWN(RUN)
 
 /* clang-format off */
@@ -81,10 +79,9 @@ EACH_OWN(RUN)
 #define MAY_TAKE(name, NAME, ROLE, TYPES, ...) ARGUMENT(#name, OPTIONAL, OPERAND_##ROLE, ONLY(TYPES))
 #define GIVES(name, NAME, ROLE, TYPES, ...)    ARGUMENT("out", OUTPUT, RESULT_##ROLE, ONLY(TYPES))
 #define NUMBERED(name, NAME, type)             ARGUMENT(#name, KIND_OF(type), NAME, UNKNOWN_DTYPE)
-#define ROW_OF(name, op)                       {#name, run_##name, op, {ARGUMENTS_##name(READS, TAKES, MAY_TAKE, GIVES, NUMBERED)}},
-#define ROW(name, NAME, EXECUTOR)              ROW_OF(name, NAME)
-#define UNDIAGNOSED(name, NAME, EXECUTOR)      ROW_OF(name, 0)
-static const operation operations[] = {EACH_OPERATOR(ROW) EACH_UNDIAGNOSED(UNDIAGNOSED) EACH_OWN(ROW)};
+#define ROW(name, NAME, EXECUTOR)                                                                                      \
+    {#name, run_##name, NAME, {ARGUMENTS_##name(READS, TAKES, MAY_TAKE, GIVES, NUMBERED)}},
+static const operation operations[] = {EACH_OPERATOR(ROW) EACH_OWN(ROW)};
 
 /* torch_npu's names. */
 #define NPU_NAME(name, NAME, npu_name, ...) #npu_name,
@@ -181,7 +178,7 @@ enum { IS_CPU, DTYPE, IS_NEG, SHAPE, STRIDE, DATA_PTR, ATTRIBUTES };
 #define OR_TYPES(name, NAME, ROLE, TYPES, ...) TYPES_##TYPES(OR_DTYPE)
 #define NO_TYPES(...)
 #define TYPES_OF(name, NAME, EXECUTOR) ARGUMENTS_##name(OR_TYPES, OR_TYPES, OR_TYPES, OR_TYPES, NO_TYPES)
-enum { TAKEN = 0 EACH_OPERATOR(TYPES_OF) EACH_UNDIAGNOSED(TYPES_OF) }; /* the types that some operator takes or makes */
+enum { TAKEN = 0 EACH_OPERATOR(TYPES_OF) }; /* the types that some operator takes or makes */
 
 /* Null until bind_torch() finds them. */
 static struct {

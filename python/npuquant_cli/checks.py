@@ -7,7 +7,7 @@ import math
 from typing import Any, Mapping, Sequence
 
 from npuquant_facts.dtypes import TYPES, WORDS
-from npuquant_facts.operators import DIAGNOSED, OPERATORS
+from npuquant_facts.operators import OPERATORS
 
 from .errors import CommandError
 
@@ -89,7 +89,7 @@ def check_quant_matmul(arguments: argparse.Namespace) -> None:
 
 def divides(arguments: argparse.Namespace) -> bool:
     """Whether the device's vector unit divides in this operator."""
-    operator = DIAGNOSED.get(arguments.command.replace("-", "_"))
+    operator = OPERATORS.get(arguments.command.replace("-", "_"))
     return bool(operator and (arguments.div_mode or "SYMMETRIC" in operator.traits)
                 and arguments.rule != "grouped_swiglu")
 

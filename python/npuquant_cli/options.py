@@ -244,8 +244,6 @@ def _with_result(name: str, *types: str) -> AbstractSet[str]:
 
 
 ALL = frozenset(OPERATORS)
-#: These compute and compare only.
-UNDIAGNOSED = frozenset(name.replace("_", "-") for name in facts.UNDIAGNOSED)
 SCALES = _with_result("scale", "float32", "float8_e8m0fnu")
 OFFSETS = _with_result("offset", "float32")
 INTEGER_RESULTS = _with_result("y", "int8", "int32") | {"quant-matmul"}
@@ -415,7 +413,7 @@ ROWS = (
         "how many steps of its type an element of a floating-point result may be off", default="0", most=INT32_MAX),
     Row(Kind.INTEGER, ALL | {"compare"}, "max-diffs", "N",
         "how many single differences of each comparison are shown; all are counted", default="10", most=INT64_MAX),
-    Row(Kind.FLAG, ALL - UNDIAGNOSED, "admissible", None,
+    Row(Kind.FLAG, ALL, "admissible", None,
         "exit with 0 also if the device's vector division can make all differences; only for quantize with --div-mode "
         "true, dynamic-quant, dynamic-block-quant, both also with -float8, and row-quant except by grouped_swiglu"),
     Row(Kind.TEXT, ALL, "backend", "NAME",
@@ -664,7 +662,7 @@ def parser_of(mode: str, command: str, rows: Sequence[Row]) -> Parser:
 
 def takes(mode: str, operator: str) -> bool:
     """quant-matmul has no hard inputs of its own: the operator after the product has them."""
-    return (mode, operator) != ("hard-inputs", "quant-matmul") and not (mode and operator in UNDIAGNOSED)
+    return (mode, operator) != ("hard-inputs", "quant-matmul")
 
 
 def help_of_mode(mode: str) -> str:
@@ -707,11 +705,6 @@ def refusal(says: str, word: str, names: Sequence[str], otherwise: str) -> Comma
 
 def no_operator(word: str) -> CommandError:
     return refusal("there is no operator", word, list(OPERATORS), "; see npuquant --help")
-
-
-def undiagnosed(mode: str, operator: str) -> CommandError:
-    return CommandError(f"{mode}: not for {operator}, which has no diagnosis yet; npuquant {operator} --expect "
-                        "compares")
 
 
 def unexpected(command: str, word: str) -> CommandError:
@@ -803,8 +796,6 @@ def parse_command(mode: str, command: str, words: Sequence[str]) -> argparse.Nam
     given = vars(parser.parse_args([*options, "--", *files] if files else options))
     if "operator" in given and given["operator"] not in OPERATORS:
         raise no_operator(given["operator"])
-    if given.get("operator") in UNDIAGNOSED:
-        raise undiagnosed(command, given["operator"])
     if "help" in given:
         return answer(parser.format_help())
     check_complete(rows, given)
@@ -851,8 +842,6 @@ def parse_mode(mode: str, words: Sequence[str]) -> argparse.Namespace:
         return answer(help_of_mode(mode))
     if operator not in OPERATORS:
         raise no_operator(operator)
-    if operator in UNDIAGNOSED:
-        raise undiagnosed(mode, operator)
     if not takes(mode, operator):
         raise CommandError(f"{mode}: not for {operator}; expected the operator behind its sums, dequant or requant")
     return parse_command(mode, operator, rest)

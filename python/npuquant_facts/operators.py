@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, FrozenSet, NamedTuple, Optional, Sequence, Tuple
 
 from .dtypes import TYPES
-from ._rows import (OPERATORS as _OPERATORS, OPTIONS as _OPTIONS, RULES, SHAPES, TYPE_NAMES,
-                    UNDIAGNOSED as _UNDIAGNOSED)
+from ._rows import (OPERATORS as _OPERATORS, OPTIONS as _OPTIONS, RULES, SHAPES, TYPE_NAMES)
 
 
 class Tensor(NamedTuple):
@@ -76,10 +75,7 @@ OPTIONS = {name: Option(name, npu_name, default or None, least, most,
                          dict(words) if name != "rule" else {rule: number for number, rule in enumerate(RULES, 1)})
            for name, (npu_name, default, least, most, words) in _OPTIONS.items()}
 OPERATORS = {name: _operator(name, *row) for name, row in _OPERATORS.items()}
-UNDIAGNOSED = frozenset(_UNDIAGNOSED)
-#: The others, which have a diagnosis, and hard inputs.
-DIAGNOSED = {name: operator for name, operator in OPERATORS.items() if name not in UNDIAGNOSED}
-_READ = {name for operator in DIAGNOSED.values() for tensor in operator.inputs for name in tensor.types}
+_READ = {name for operator in OPERATORS.values() for tensor in operator.inputs for name in tensor.types}
 _TAKEN = {name for operator in OPERATORS.values() for tensor in (*operator.inputs, *operator.results)
           for name in tensor.types}
 #: The types that some operator takes or makes.

@@ -31,7 +31,7 @@ from test_verdicts import moved
 
 OPERATORS = {name: getattr(npuquant, name) for name in _diagnosis._steps()}
 #: On hard inputs.
-CALLS = [(usual(name).function.__name__, usual(name).hard_call) for name in operators.DIAGNOSED]
+CALLS = [(usual(name).function.__name__, usual(name).hard_call) for name in operators.OPERATORS]
 CALLS += [(name, npuquant.hard_inputs(name, shape, **arguments).call) for name, shape, arguments in (
     ("npu_quantize", (12, 40), {"dtype": "uint8"}),
     ("npu_dynamic_quant", (12, 40), {"dst_type": "hifloat8", "dst_type_max": 15.0}),
@@ -366,7 +366,7 @@ def fewer(results):
             yield {name: array if name in (y, *given) else None for name, array in results.items()}
 
 
-@pytest.mark.parametrize("operator", [name for name, facts in operators.DIAGNOSED.items() if len(facts.results) > 1])
+@pytest.mark.parametrize("operator", [name for name, facts in operators.OPERATORS.items() if len(facts.results) > 1])
 def test_more_results_are_no_worse(operator):
     """What y alone names is named with the scales of the same kernel, too, also if the first row is right."""
     call = Call(operator, (16, 40))

@@ -25,7 +25,7 @@ import numpy_operators as expected
 import pytest
 from calls import usual
 from npuquant import _library, _native
-from npuquant_facts.operators import DIAGNOSED, OPTIONS
+from npuquant_facts.operators import OPERATORS, OPTIONS
 from numpy_operators import f4
 
 PACKAGE = pathlib.Path(npuquant.__file__).parent
@@ -291,7 +291,7 @@ def test_header():
         "scale_form": {"product": values["SCALE_PRODUCT"], "inverse": values["SCALE_INVERSE"]},
         "rounding": {"rint": values["MX_RINT"], "round": values["MX_ROUND"], "floor": values["MX_FLOOR"]},
     }
-    assert f"#define NPUQ_MAX_NDIM {DIAGNOSED['quantize'].inputs[0].most}\n" in header
+    assert f"#define NPUQ_MAX_NDIM {OPERATORS['quantize'].inputs[0].most}\n" in header
     assert {number: name for number, name in _library._backends()} == {
         value: name[len("BACKEND_"):].lower() for name, value in values.items() if name.startswith("BACKEND_")
     }
@@ -483,7 +483,7 @@ def test_arguments_of_the_wrong_kind(error, says, call):
     assert not isinstance(caught.value, npuquant.NpuquantError)
 
 
-@pytest.mark.parametrize("operator", DIAGNOSED)
+@pytest.mark.parametrize("operator", OPERATORS)
 def test_an_array_is_no_option(operator):
     """And is not printed."""
     call = usual(operator)

@@ -15,7 +15,7 @@ import pytest
 from calls import usual
 from npuquant._tensors import FLOAT4, FLOAT8
 from npuquant_facts.dtypes import TYPES
-from npuquant_facts.operators import DIAGNOSED
+from npuquant_facts.operators import OPERATORS
 from numpy_operators import as_dtype, f4
 
 ONE = np.ones(1, f4)
@@ -29,7 +29,7 @@ def quantize(x, scales=ONE, zero_points=None, dtype=np.int8, axis=-1):
 def each_tensor():
     """Of each operator each tensor: its operator and row, its name in the package, itself, and a call with another.
     Arrays of codes are left out, which are uint8 whatever the type."""
-    for operator, facts in DIAGNOSED.items():
+    for operator, facts in OPERATORS.items():
         usual_call = usual(operator)
         for row, (name, array) in zip(facts.inputs, usual_call.inputs.items()):
             argument = usual_call.names[name]
@@ -162,7 +162,7 @@ def destinations():
         np.ones((1, 8), f4), ONE, None, dtype, -1, False)
     yield "output_dtype", "int8, float16, bfloat16, float32 or int32", functools.partial(
         npuquant.npu_quant_matmul, INT8, INT8, ONE)
-    for operator, facts in DIAGNOSED.items():
+    for operator, facts in OPERATORS.items():
         call = usual(operator)
         if operator != "quantize" and "dtype" in call.names:
             argument, types = call.names["dtype"], facts.results[0].types

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 import numpy as np
 
 from npuquant_facts.dtypes import TYPES
-from npuquant_facts.operators import DIAGNOSED, OPERATORS, UNDIAGNOSED
+from npuquant_facts.operators import OPERATORS
 
 from .. import _native, _operators
 from .._arguments import BFLOAT16, shown
@@ -257,16 +257,16 @@ def function_of(operator: str) -> Callable[..., Any]:
 
 
 #: The functions of the package, by their names.
-_FUNCTIONS = {**{function.__name__: function for function in map(function_of, (*DIAGNOSED, "quant_matmul"))},
+_FUNCTIONS = {**{function.__name__: function for function in map(function_of, (*OPERATORS, "quant_matmul"))},
               **experts.FUNCTIONS}
 
 
 @functools.lru_cache(maxsize=None)
 def _steps() -> Dict[str, Tuple[str, ...]]:
     """The functions, with the operators of _native whose steps they have. Those for experts have their own."""
-    to_float8 = {name: [each for each in DIAGNOSED if each == f"{name}_float8"] for name in DIAGNOSED}
+    to_float8 = {name: [each for each in OPERATORS if each == f"{name}_float8"] for name in OPERATORS}
     return {**{function_of(name).__name__: (*reports.operators_of(name), *to_float8.get(name, ()))
-               for name in (*DIAGNOSED, "quant_matmul")},
+               for name in (*OPERATORS, "quant_matmul")},
             **{name: (name,) for name in experts.FUNCTIONS}}
 
 
@@ -285,9 +285,6 @@ def _keep(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
     with keeping() as kept:
         result = function(*args, **kwargs)
     steps = [call for call in kept if call.name in _steps()[function.__name__]]
-    for call in kept:
-        if call.name in UNDIAGNOSED and not steps:  # no step of another operator
-            raise NotImplementedError(f"operator: is {call.name}, which npuquant does not diagnose yet")
     if len(steps) != 1:  # both are calls of npu_quant_matmul()
         if result.dtype == np.int32:
             raise ValueError("output_dtype: is int32, whose sums have no steps behind them; expected another type")
