@@ -638,13 +638,12 @@ size_t steps_token_of(const struct call *call, const struct variant *variant, si
     if (call->tokens == 0) {
         return 0;
     }
-    const size_t token = token_with(call, variant, i);
     const int place = variant->choice[STEP_TOKEN];
     if (call->op & MICROSCALES) {
         const struct lines lines = lines_of(call, variant);
-        return steps_group_for(&lines, token, place);
+        return steps_group_for(&lines, call_group_with(&lines, i), place);
     }
-    return turned(token, place, steps_tokens(call, variant));
+    return turned(token_with(call, variant, i), place, steps_tokens(call, variant));
 }
 
 /* The token whose parameters lie at place i by the definition of tokens. */
